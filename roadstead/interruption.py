@@ -41,7 +41,7 @@ class Interrupted(KeyboardInterrupt):
 class _Handler:
     """Signal handler: raises Interrupted, or calls `cancel` if it is set; exits on a second signal.
 
-    received: the first signal.
+    received: number of the first signal, None before it.
     """
 
     def __init__(self) -> None:
@@ -58,6 +58,7 @@ class _Handler:
 
 
 _current: list[_Handler] = []
+"""The handlers of the `interruptible` blocks of the main thread, the innermost last."""
 
 
 @contextmanager
@@ -70,8 +71,8 @@ def interruptible() -> Iterator[None]:
         yield
         return
     handler = _Handler()
-    before = {each: signal.getsignal(each) for each in SIGNALS}
-    handled = [each for each in SIGNALS if before[each] is not signal.SIG_IGN]
+    handlers_before = {each: signal.getsignal(each) for each in SIGNALS}
+    handled = [each for each in SIGNALS if handlers_before[each] is not signal.SIG_IGN]
     _current.append(handler)
     try:
         for each in handled:
@@ -80,7 +81,7 @@ def interruptible() -> Iterator[None]:
     finally:
         _current.remove(handler)
         for each in handled:
-            signal.signal(each, before[each])
+            signal.signal(each, handlers_before[each])
 
 
 @contextmanager

@@ -1,10 +1,10 @@
 """A priority queue of named items with lazy deletion.
 
-    a heap of the keys in use  ──►  for each key a deque of entries, by arrival number
+    a heap of the keys in use  ──►  for each key a bucket: a deque of entries, by arrival number
 
-Entries of one key are mostly added and removed in order, which a deque does in constant time.
-Each item gets a ticket, a number of its own. A removed item leaves a dead entry, whose ticket no
-item has. It is dropped when it is first, or with all other dead entries when these outnumber the
+Entries of one key are mostly added and removed in order, which a deque does in constant time. Each
+item gets a ticket, a number of its own. A removed item leaves a dead entry, whose ticket no item
+has. The entry is dropped when it is first, or with all other dead entries when these outnumber the
 items. Order: by key, then by arrival number, then by ticket, so that equal keys never compare items
 and every run pops in the same order.
 """
@@ -18,18 +18,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
+"""What is queued, such as a pod."""
 
 SortKey = tuple[float | int | str, ...]
 """Sort key; smaller ones are first."""
 
 _Entry = tuple[int, int, str]
-"""(arrival, ticket, name)."""
+"""(arrival number, ticket, name)."""
 
 COMPACT_MIN_ENTRIES = 64
-"""This many dead entries or fewer are left until they are first."""
+"""Maximum number of dead entries that are not worth a pass over all entries."""
 
 FEW_ITEMS = 4
-"""Fewer items are added one by one."""
+"""Fewer items are added one by one: preparing a bulk operation would take longer."""
 
 
 class LazyHeap(Generic[Item]):
@@ -37,8 +38,10 @@ class LazyHeap(Generic[Item]):
 
     def __init__(self) -> None:
         self._buckets: dict[SortKey, deque[_Entry]] = {}
+        # The keys of the buckets, as a heap.
         self._keys: list[SortKey] = []
-        self._entries = 0
+        self._entry_count = 0
+        # Name → (ticket, item).
         self._items: dict[str, tuple[int, Item]] = {}
         self._next_ticket = 0
 
@@ -58,7 +61,7 @@ class LazyHeap(Generic[Item]):
         ticket = self._next_ticket
         self._next_ticket = ticket + 1
         self._items[name] = (ticket, item)
-        self._entries += 1
+        self._entry_count += 1
         entry = (seq, ticket, name)
         bucket = self._buckets.get(key)
         if bucket is None:
@@ -77,12 +80,16 @@ class LazyHeap(Generic[Item]):
             for name, seq, item in items:
                 self.put(name, key, seq, item)
             return
-        length, first = len(self._items), self._next_ticket
-        self._items |= {name: (ticket, item) for ticket, (name, _, item) in enumerate(items, first)}
-        assert len(self._items) == length + len(items), "some are in the heap already"
+        count_before, first_ticket = len(self._items), self._next_ticket
+        self._items |= {
+            name: (ticket, item) for ticket, (name, _, item) in enumerate(items, first_ticket)
+        }
+        assert len(self._items) == count_before + len(items), "some are in the heap already"
         self._next_ticket += len(items)
-        self._entries += len(items)
-        entries = sorted((seq, ticket, name) for ticket, (name, seq, _) in enumerate(items, first))
+        self._entry_count += len(items)
+        entries = sorted(
+            (seq, ticket, name) for ticket, (name, seq, _) in enumerate(items, first_ticket)
+        )
         bucket = self._buckets.get(key)
         if bucket is None:
             self._buckets[key] = deque(entries)
@@ -100,26 +107,29 @@ class LazyHeap(Generic[Item]):
         """Remove items. KeyError if one is missing."""
         for name in names:
             del self._items[name]
-        dead = self._entries - len(self._items)
+        dead = self._entry_count - len(self._items)
         if dead > COMPACT_MIN_ENTRIES and dead > len(self._items):
             self._compact()
 
     def first(self) -> Item | None:
         """Return the item with the smallest (key, seq) without removing it; None when empty."""
-        bucket = self._top()
-        return None if bucket is None else self._items[bucket[0][2]][1]
+        bucket = self._first_bucket()
+        if bucket is None:
+            return None
+        _, _, name = bucket[0]
+        return self._items[name][1]
 
-    def firsts(self) -> Iterator[Item]:
+    def items_with_first_key(self) -> Iterator[Item]:
         """Iterate over the items with the smallest key, in order; the heap must not change."""
-        return (self._items[e[2]][1] for e in self._top() or () if self._is_alive(e))
+        return (self._items[e[2]][1] for e in self._first_bucket() or () if self._is_alive(e))
 
     def ordered(self) -> list[Item]:
-        """Return all items in order. It sorts all keys, so it is for reports and tests."""
+        """Return all items in order. This sorts all keys, so it is for reports and tests."""
         buckets = (self._buckets[key] for key in sorted(self._buckets))
         return [self._items[e[2]][1] for bucket in buckets for e in bucket if self._is_alive(e)]
 
-    def _top(self) -> deque[_Entry] | None:
-        """Return the deque of the smallest key, after dropping dead entries at its head."""
+    def _first_bucket(self) -> deque[_Entry] | None:
+        """Drop the dead entries that are first; return the bucket of the smallest key, or None."""
         items = self._items
         while self._keys:
             bucket = self._buckets[self._keys[0]]
@@ -129,19 +139,21 @@ class LazyHeap(Generic[Item]):
                 if found is not None and found[0] == ticket:
                     return bucket
                 bucket.popleft()
-                self._entries -= 1
+                self._entry_count -= 1
             del self._buckets[heapq.heappop(self._keys)]
         return None
 
     def _is_alive(self, entry: _Entry) -> bool:
-        item = self._items.get(entry[2])
-        return item is not None and item[0] == entry[1]
+        _, ticket, name = entry
+        found = self._items.get(name)
+        return found is not None and found[0] == ticket
 
     def _compact(self) -> None:
+        """Drop all dead entries."""
         buckets = {
             key: deque(filter(self._is_alive, bucket)) for key, bucket in self._buckets.items()
         }
         self._buckets = {key: bucket for key, bucket in buckets.items() if bucket}
         self._keys = list(self._buckets)
         heapq.heapify(self._keys)
-        self._entries = len(self._items)
+        self._entry_count = len(self._items)

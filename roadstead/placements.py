@@ -1,8 +1,8 @@
 """Placements: which pod is on which node, and the node store that counts them.
 
 Cache and binder both use it; only it changes their node store. A change returns `Delta`s, numbered
-without gaps, from which a copy of the store can be kept elsewhere. `add_nodes` and `bulk_place`
-count the numbers, but return no deltas.
+without gaps, from which a copy of the store can be kept in another process. `add_nodes` and
+`bulk_place` count the numbers, but return no deltas.
 
 A pod may be placed on an unknown node (its event was received first, or the node was removed before
 its pods). Such pods are not counted until the node is added. Upstream keeps an imaginary
@@ -23,7 +23,7 @@ from roadstead.nodes.pods_by_node import PodsByNode
 from roadstead.nodes.table import NodeTable
 
 FEW_PODS = 8
-"""Fewer pods are placed one by one."""
+"""Fewer pods are placed one by one: preparing a bulk operation would take longer."""
 
 
 class NodeStore(Protocol):
@@ -40,9 +40,13 @@ class NodeStore(Protocol):
 
     def remove_node(self, name: str) -> None: ...
 
-    def missing(self, names: Iterable[str]) -> set[str]: ...
+    def missing(self, names: Iterable[str]) -> set[str]:
+        """Return those of the names that no node has."""
+        ...
 
-    def add_pod(self, node_name: str, facts: PodFacts, count: int = 1) -> None: ...
+    def add_pod(self, node_name: str, facts: PodFacts, count: int = 1) -> None:
+        """Count equal pods on a node. count: their number."""
+        ...
 
     def add_pods(self, node_names: Sequence[str], pods: Sequence[PodFacts]) -> Sequence[str]:
         """Add one pod to each of the named nodes; return the store's own copies of the names."""
@@ -98,13 +102,14 @@ class DeltaKind(StrEnum):
     REMOVE_NODE = "remove_node"
     NOMINATE = "nominate"
     WITHDRAW = "withdraw"
+    """The end of a nomination."""
 
 
 class Delta(NamedTuple):
     """One change of the store; `version` is one more than that of the previous delta.
 
     pod and uid are set for pods and nominations, node for ADD_NODE and UPDATE_NODE. A REMOVE_NODE
-    follows the WITHDRAWs (ends of nominations) and REMOVE_PODs of all pods on the node.
+    follows a WITHDRAW for each nomination to the node, and a REMOVE_POD for each pod on it.
     """
 
     version: int
@@ -118,9 +123,10 @@ class Delta(NamedTuple):
 class Placements:
     """Nodes, pods on nodes, nominations, and the store that counts the pods.
 
+    version: number of the last change, as in `Delta`.
     nodes: those of the store, in the order in which they were added.
-    nominated: pods with a nominated node (known or not), by UID. They are not counted there;
-    placing a pod ends its nomination.
+    nominated: UID → (nominated node, known or not; facts). Such pods are not counted; placing a pod
+    ends its nomination.
     counted: number of pods that the store counts.
     """
 
@@ -178,8 +184,10 @@ class Placements:
         names = set(nodes.names)
         if len(names) != len(nodes) or not self.nodes.keys().isdisjoint(names):
             return False
-        wanted = {name for name, _ in self.nominated.values()}
-        return wanted.isdisjoint(names) and not (self.uncounted and any(map(self._pods.on, names)))
+        nominated_to = {name for name, _ in self.nominated.values()}
+        return nominated_to.isdisjoint(names) and not (
+            self.uncounted and any(map(self._pods.on, names))
+        )
 
     def add_nodes(self, nodes: NodeList) -> None:
         """Add new nodes (`are_unknown`) as `add_node` does, but return no deltas."""
@@ -199,7 +207,7 @@ class Placements:
     def remove_node(self, name: str) -> list[Delta]:
         """Remove a known node; its pods stay placed on it, but are no longer counted."""
         deltas = self._nominated_to(name, DeltaKind.WITHDRAW)
-        deltas += [self._discount(name, uid, pod) for uid, pod in self._pods_on(name)]
+        deltas += [self._uncount(name, uid, pod) for uid, pod in self._pods_on(name)]
         self.store.remove_node(name)
         return [*deltas, self._delta(DeltaKind.REMOVE_NODE, name)]
 
@@ -236,7 +244,7 @@ class Placements:
     ) -> Sequence[str]:
         """Place pods as `place_all` does, without deltas; return the names of their nodes.
 
-        They are the store's own objects if all nodes are known and no pod is nominated.
+        The names are the store's own objects if all nodes are known and no pod is nominated.
         """
         if not self.nominated:
             missing = self.store.missing(node_names)
@@ -252,19 +260,19 @@ class Placements:
         missing: set[str],
     ) -> Sequence[str]:
         """Place pods while there are no nominations. missing: unknown nodes, not counted."""
-        node_of, length = self._node_of, len(self._node_of)
+        node_of, placed_before = self._node_of, len(self._node_of)
         for uid in node_of.keys() & uids:
             raise AssertionError(f"{uid} is placed on {node_of[uid]} already")
         if missing:
             known = [index for index, name in enumerate(node_names) if name not in missing]
             count = len(known)
-            self.store.add_pods([node_names[n] for n in known], [facts[n] for n in known])
+            self.store.add_pods([node_names[i] for i in known], [facts[i] for i in known])
         else:
-            # A message has its own copies of the names: keep the store's, to share memory.
+            # The names of a message are copies: keep the objects of the store, to share memory.
             node_names, count = self.store.add_pods(node_names, facts), len(uids)
         self._pods.add_all(uids, node_names)
         self._facts_of |= dict(zip(uids, facts, strict=True))
-        assert len(node_of) == length + len(uids), "a pod is placed twice at once"
+        assert len(node_of) == placed_before + len(uids), "a pod is placed twice at once"
         self.version += count
         self.counted += count
         return node_names
@@ -298,7 +306,7 @@ class Placements:
     def remove_pod(self, uid: str) -> list[Delta]:
         """Remove a placed pod from its node."""
         node_name, facts = self._pods.pop(uid), self._facts_of.pop(uid)
-        return [self._discount(node_name, uid, facts)] if node_name in self.nodes else []
+        return [self._uncount(node_name, uid, facts)] if node_name in self.nodes else []
 
     def replace(self, uid: str, node_name: str, facts: PodFacts) -> list[Delta]:
         """Change the facts or the node of a placed pod; no delta if both are equal."""
@@ -332,9 +340,9 @@ class Placements:
             if self.nodes.get(name) != other.nodes.get(name):
                 found.append(f"node {name}: facts differ or it is only on one side")
         for uid in sorted(self._node_of.keys() | other._node_of.keys()):
-            ours, theirs = self._node_of.get(uid), other._node_of.get(uid)
-            if ours != theirs:
-                found.append(f"pod {uid}: on {ours}, not on {theirs}")
+            node_name, other_name = self._node_of.get(uid), other._node_of.get(uid)
+            if node_name != other_name:
+                found.append(f"pod {uid}: on {node_name}, not on {other_name}")
             elif self.facts_of(uid) != other.facts_of(uid):
                 found.append(f"pod {uid}: facts differ")
         return found
@@ -349,6 +357,7 @@ class Placements:
         assert uncounted == self.uncounted, "a pod is counted on an unknown node"
 
     def _nominated_to(self, node_name: str, kind: DeltaKind) -> list[Delta]:
+        """Return a delta of this kind for each nomination to a node."""
         return [
             self._delta(kind, node_name, uid, facts)
             for uid, (name, facts) in self.nominated.items()
@@ -356,11 +365,12 @@ class Placements:
         ]
 
     def _count(self, node_name: str, uid: str, facts: PodFacts) -> Delta:
+        """Count a pod on a known node; return the delta."""
         self.store.add_pod(node_name, facts)
         self.counted += 1
         return self._delta(DeltaKind.ADD_POD, node_name, uid, facts)
 
-    def _discount(self, node_name: str, uid: str, facts: PodFacts) -> Delta:
+    def _uncount(self, node_name: str, uid: str, facts: PodFacts) -> Delta:
         self.store.remove_pod(node_name, facts)
         self.counted -= 1
         return self._delta(DeltaKind.REMOVE_POD, node_name, uid, facts)
@@ -373,5 +383,6 @@ class Placements:
         pod: PodFacts | None = None,
         node: NodeFacts | None = None,
     ) -> Delta:
+        """Return the next delta, with the next number."""
         self.version += 1
         return Delta(self.version, kind, node_name, uid, pod, node)

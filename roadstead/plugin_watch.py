@@ -30,13 +30,19 @@ GRACE_S = 2.0
 """Time after its interruption from which a call counts as stuck."""
 
 STUCK = 70
-"""Exit status of an actor's process that ended itself because of a plugin."""
+"""Exit status of an actor's process that ended itself because of a stuck call."""
 
-_CHECKS_PER_DEADLINE, _LONGEST_INTERVAL_S = 8, 0.25
+_CHECKS_PER_DEADLINE, _INTERVAL_MAX_S = 8, 0.25
+"""The running call is checked this often until its deadline, and at least at this interval."""
+
 _MARK_BYTES = 4096
+"""Size of the file of a mark, one page; a call is a few names."""
+
 _CALL, _ENDED = ".call", ".ended"
+"""Suffixes of the two files of a mark, see `Mark`."""
 
 OnStuck = Callable[[PluginCall], None]
+"""Called in the thread of the watch with a call that is stuck; ends the process."""
 
 
 class PluginWatch:
@@ -57,7 +63,7 @@ class PluginWatch:
 
     def _check_calls(self) -> None:
         """Check the running call until `stop`; interrupt it at its deadline."""
-        wait_s = min(_LONGEST_INTERVAL_S, self._deadline_s / _CHECKS_PER_DEADLINE)
+        wait_s = min(_INTERVAL_MAX_S, self._deadline_s / _CHECKS_PER_DEADLINE)
         seen: PluginCall | None = None
         since_s = 0.0
         while not self._is_stopped.wait(wait_s):
@@ -84,7 +90,7 @@ def _raise_in(thread: int) -> None:
 def watched(deadline_s: float, kept: str = "") -> Iterator[None]:
     """Watch the plugins of a single-process run inside the block; a stuck call ends the process.
 
-    kept: for the message, which part of its work is kept.
+    kept: sentence for the message: which part of the run's work is kept.
     """
     watch = PluginWatch(deadline_s, lambda call: end_process(call, kept))
     watch.start()
@@ -105,16 +111,18 @@ def end_process(call: PluginCall, kept: str) -> None:
 
 def call_text(call: PluginCall) -> str:
     """Return a sentence on the plugin and the extension point that did not return."""
-    of = "" if call.facts is None else f" for {pod_named(call.facts)}"
-    return f'plugin "{call.plugin}" did not return from {call.point}{of} in time'
+    pod = "" if call.facts is None else f" for {describe_pod(call.facts)}"
+    return f'plugin "{call.plugin}" did not return from {call.point}{pod} in time'
 
 
 POD_KEY_FINDERS: dict[str, Callable[[PodFacts], str | None]] = {}
-"""By actor of this process: function that returns the key of a pod with these facts, or None."""
+"""Name of an actor of this process → function that returns the key of a pod with given facts, or
+None.
+"""
 
 
-def pod_named(facts: PodFacts) -> str:
-    """Return a pod's name if an actor of this process knows it, else its namespace and requests."""
+def describe_pod(facts: PodFacts) -> str:
+    """Return a pod's key if an actor of this process knows it, else its namespace and requests."""
     for find in POD_KEY_FINDERS.values():
         if key := find(facts):
             return f'pod "{key}"'
@@ -123,7 +131,10 @@ def pod_named(facts: PodFacts) -> str:
 
 
 def call_at_exit(path: Path) -> tuple[str, str, str] | None:
-    """Return the call (plugin, point, class) at which the process of a mark ended, or None."""
+    """Return the call during which the process of a mark ended, or None.
+
+    The call is (plugin, extension point, digest of the pod's facts).
+    """
     file = path.with_suffix(_CALL)
     text = file.read_bytes().rstrip(b"\0") if file.exists() else b""
     if not text or text[:1] == b"\0":
@@ -133,9 +144,10 @@ def call_at_exit(path: Path) -> tuple[str, str, str] | None:
 
 
 class Mark:
-    """The current plugin call of this process, in a file that its successor reads.
+    """The running plugin call of this process, in a file that its successor reads.
 
-    path: without a suffix; `.call` has the call, `.ended` a line for each that never returned.
+    path: without a suffix; `.call` has the running call, `.ended` a line for each call that ended a
+    process.
     """
 
     def __init__(self, path: Path) -> None:

@@ -16,15 +16,18 @@ from roadstead.protocol.errors import IllegalTransitionError
 from roadstead.transitions import Event, Moved, State, Stateful, TransitionTable
 
 RecordT = TypeVar("RecordT", bound=Stateful[Any])
+"""What a core keeps of a pod, with the state and history of the pod."""
+
 Value = TypeVar("Value")
+"""Any value that is kept by UID."""
 
 
 class PodStore(Generic[RecordT, State, Event]):
-    """Records of the present pods (`present`), and of the last `max_ended` that ended (`ended`).
+    """Records of the present pods (`present`), and of the latest `max_ended` that ended (`ended`).
 
     unknown: the state of a pod without a record. present_in, ended_in: the states of present and of
-    ended pods; in any other state a pod has no record. begun: number of pods that became present.
-    ends: number of moves, by (old state, new state), to a state outside `present_in`.
+    ended pods; in any other state a pod has no record. begun: number of pods that became present,
+    ever. ends: number of moves, by (old state, new state), to a state outside `present_in`.
     """
 
     def __init__(
@@ -50,8 +53,11 @@ class PodStore(Generic[RecordT, State, Event]):
         """Return the record of a present or recently ended pod; None for any other."""
         return self._present.get(uid) or self._ended.get(uid)
 
-    def known(self, uid: str, event: Event, why: str = "") -> RecordT:
-        """Return the record as `find` does; raises IllegalTransitionError instead of None."""
+    def require(self, uid: str, event: Event, why: str = "") -> RecordT:
+        """Return the record as `find` does; raises IllegalTransitionError instead of None.
+
+        event: that is to be applied, for the error. why: the reason, for the error.
+        """
         record = self._present.get(uid) or self._ended.get(uid)
         if record is None:
             raise self.illegal(uid, event, why)
@@ -96,9 +102,9 @@ class PodStore(Generic[RecordT, State, Event]):
 
     def restore(self, records: Iterable[RecordT]) -> None:
         """Add present records that were created elsewhere, as from a snapshot."""
-        named = {record.uid: record for record in records}
-        self._present |= named
-        self.begun += len(named)
+        by_uid = {record.uid: record for record in records}
+        self._present |= by_uid
+        self.begun += len(by_uid)
 
     def ended_as(self, state: State) -> int:
         """Return how often a present pod moved to `state`, one in which pods end."""
@@ -121,10 +127,10 @@ class PodStore(Generic[RecordT, State, Event]):
         """File records as present, ended or forgotten, according to their new state."""
         if to in self._present_in:
             if was not in self._present_in:
-                named = {record.uid: record for record in records}
-                for uid in self._ended.keys() & named.keys():
+                by_uid = {record.uid: record for record in records}
+                for uid in self._ended.keys() & by_uid.keys():
                     del self._ended[uid]
-                self._present |= named
+                self._present |= by_uid
                 self.begun += len(records)
             return
         self.ends[was, to] += len(records)
@@ -139,7 +145,7 @@ class PodStore(Generic[RecordT, State, Event]):
                 self._ended.pop(record.uid, None)
 
 
-def forget_oldest(memory: OrderedDict[str, Value], most: int) -> None:
-    """Drop the oldest entries, down to the last `most`."""
-    for _ in range(len(memory) - most):
+def forget_oldest(memory: OrderedDict[str, Value], max_entries: int) -> None:
+    """Drop the oldest entries, so that `max_entries` remain."""
+    for _ in range(len(memory) - max_entries):
         memory.popitem(last=False)

@@ -1,9 +1,9 @@
 """Revisions: which of two messages about one node or pod is older, in any order of receipt.
 
-The client that changes the cluster numbers its removals and changes, and stamps its messages with
-the number. So a late copy of a message from before a removal is ignored, and so is a late copy of
-the removal after the name was added again. Senders that do not count use 0: their removals always
-apply, their additions only to names without a revision.
+The client that changes the cluster numbers its removals and changes. Each of its messages has the
+number of the latest one, its revision. So a late copy of a message from before a removal is
+ignored, and so is a late copy of the removal after the name was added again. Senders that do not
+count use 0: their removals always apply, their additions only to names without a revision.
 """
 
 from __future__ import annotations
@@ -16,17 +16,19 @@ import numpy as np
 from roadstead.facts.node_list import NodeList
 
 MAX_REMEMBERED = 1 << 20
-"""Maximum number of names; the revision of the name that was noted first is forgotten."""
+"""Maximum number of names; beyond it, the name whose revision was recorded first is forgotten."""
 
 
 class Revisions:
-    """The last revision of each name that has one, up to MAX_REMEMBERED names.
+    """The last revision of each name (of a node, or UID of a pod), up to MAX_REMEMBERED names.
 
-    latest: the highest revision ever seen.
+    latest: the highest revision that was ever recorded.
     """
 
     def __init__(self) -> None:
+        # Name → revision.
         self._last: OrderedDict[str, int] = OrderedDict()
+        # Names that were removed with a revision and not added again.
         self._gone: set[str] = set()
         self.latest = 0
 
@@ -39,15 +41,15 @@ class Revisions:
         return name in self._gone
 
     def apply_addition(self, name: str, revision: int = 0) -> bool:
-        """Apply an addition or change as of a revision; return whether it is not outdated."""
+        """Apply an addition or change; return False if it is outdated. revision: 0 for none."""
         if revision < self.of(name):
             return False
-        self._note(name, revision)
+        self._record(name, revision)
         self._gone.discard(name)
         return True
 
     def apply_additions(self, names: Sequence[str], revision: int = 0) -> list[int] | None:
-        """Apply additions; return the indices of those that are not outdated, None for all."""
+        """Apply additions; return the indices of those that are not outdated; None if none is."""
         # Without any recorded revision, no name can be outdated, and revision 0 records none.
         if revision == 0 and not self._gone and not self._last:
             return None
@@ -55,7 +57,7 @@ class Revisions:
         return None if len(indices) == len(names) else indices
 
     def apply_removal(self, name: str, revision: int = 0) -> bool:
-        """Apply a removal; return whether it is not outdated.
+        """Apply a removal; return False if it is outdated.
 
         After a removal without a revision, any message may add the name again.
         """
@@ -64,20 +66,21 @@ class Revisions:
             return True
         if revision <= self.of(name):
             return False
-        self._note(name, revision)
+        self._record(name, revision)
         self._gone.add(name)
         return True
 
     def apply_unsent_removal(self, name: str) -> None:
         """Apply a removal without a message (an eviction); earlier messages no longer apply."""
         if name not in self._gone:
-            self._note(name, self.of(name) + 1)
+            self._record(name, self.of(name) + 1)
             self._gone.add(name)
 
     def apply_removals(self, names: Iterable[str], revision: int) -> list[str]:
-        """Apply removals; return the names that are removed, now or before.
+        """Apply removals; return the names that are removed, by this call or an earlier one.
 
-        Without a revision they count as removals without a message (`apply_unsent_removal`).
+        Without a revision the removals count as removals without a message
+        (`apply_unsent_removal`).
         """
         if revision:
             return [
@@ -90,12 +93,13 @@ class Revisions:
     def merge(self, revisions: Iterable[tuple[str, int]]) -> None:
         """Merge revisions of another instance."""
         for name, revision in revisions:
-            self._note(name, max(revision, self.of(name)))
+            self._record(name, max(revision, self.of(name)))
 
     def all(self) -> tuple[tuple[str, int], ...]:
+        """Return (name, revision) of each name, in the order in which they were recorded."""
         return tuple(self._last.items())
 
-    def _note(self, name: str, revision: int) -> None:
+    def _record(self, name: str, revision: int) -> None:
         if revision:
             self.latest = max(self.latest, revision)
             self._last[name] = revision
@@ -104,7 +108,7 @@ class Revisions:
                 self._gone.discard(oldest)
 
 
-def newer_nodes(nodes: NodeList, revision: int, known: Revisions) -> NodeList:
-    """Apply additions of nodes; return the nodes that are not outdated."""
-    indices = known.apply_additions(nodes.names, revision)
+def newer_nodes(nodes: NodeList, revision: int, revisions: Revisions) -> NodeList:
+    """Apply additions of nodes to `revisions`; return the nodes that are not outdated."""
+    indices = revisions.apply_additions(nodes.names, revision)
     return nodes if indices is None else nodes.at(np.array(indices, dtype=np.intp))

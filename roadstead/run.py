@@ -58,7 +58,8 @@ class RunPlan:
     first_epoch: of all actors; higher than the epochs of earlier processes of the same run.
     directory: base of relative file names in the configuration, since actors have other working
     directories.
-    marks: folder in which processes mark the plugin that they call; "" for none.
+    marks: folder in which each process marks the plugin call that is running (`plugin_watch`); ""
+    for none.
     workers_max: how many workers a run may have if CPUs of its Ray cluster become free; 0 for those
     of the settings only.
     """
@@ -91,8 +92,9 @@ class RunPlan:
 
     def loaded_config(self) -> LoadedConfig:
         """Return the configuration as written, with its document. ConfigError if it is invalid."""
-        kinds = self.user_plugins().items()
-        points = tuple((name, tuple(sorted(extension_points(kind)))) for name, kind in kinds)
+        classes = self.user_plugins().items()
+        # Tuples, because the arguments of a cached function must be hashable.
+        points = tuple((name, tuple(sorted(extension_points(each)))) for name, each in classes)
         return _loaded(self.config_text, self.config_source, points)
 
     def user_plugins(self) -> dict[str, type[Plugin]]:
@@ -120,9 +122,9 @@ class RunPlan:
 
     def binding_profiles(self) -> BindingProfiles:
         """Return the profiles that bind the claims of their pods."""
-        kinds = self.plugin_classes()
+        classes = self.plugin_classes()
         reserving = (
-            (profile.scheduler_name, [kinds[ref.name] for ref in profile.at("reserve")])
+            (profile.scheduler_name, [classes[ref.name] for ref in profile.at("reserve")])
             for profile in self.config().profiles
         )
         return BindingProfiles.of(
@@ -215,9 +217,10 @@ class RunInputs:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Progress of a run; phase is a few words. note: a line for the user, without progress.
+    """Progress of a run.
 
-    unit: what is counted, if not pods that are placed or pending.
+    phase: what is being done, in a few words. unit: what is counted, if not pods that are placed or
+    pending. note: a line for the user; such a report has no counts.
     """
 
     phase: str = ""
@@ -285,7 +288,7 @@ class Launcher(Protocol):
     def open_tasks(
         self, work: Work, settings: Settings, jobs: int | None, announce: Callable[[str], None]
     ) -> TaskDriver:
-        """Start processes that run tasks of a sweep, on the Ray of the settings.
+        """Start processes for tasks of a sweep, on the Ray of the settings; return their driver.
 
         jobs: how many tasks run at a time; None for as many as a cluster has free CPUs. announce:
         receives messages for the user. RoadsteadError if none can be started.

@@ -19,6 +19,8 @@ from roadstead.facts.pod import PodFacts
 from roadstead.nodes.table import NodeTable
 
 SEEDS = 3
+"""Number of sample fleets of `check_plugin`, as by default in `roadstead plugin test`."""
+
 GIB_BYTES = 1 << 30
 
 
@@ -66,7 +68,8 @@ def ask(
 ) -> PluginAnswers:
     """Return a plugin's results for a pod on a fleet: nodes, in row order, with their pods.
 
-    path: `module:Class`. args: as in a configuration. InputError if either is wrong.
+    path: `module:Class`. asked: the pod. args: as in a configuration. InputError if either is
+    wrong.
     """
     table = NodeTable()
     for facts, pods in fleet.items():

@@ -15,13 +15,16 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 from roadstead.protocol.errors import IllegalTransitionError, cut_short
 
 HISTORY_MAX_STEPS = 10
+"""Number of steps that an error shows of its subject."""
 
 State = TypeVar("State", bound=StrEnum)
 Event = TypeVar("Event", bound=StrEnum)
-StatefulT = TypeVar("StatefulT")
+Subject = TypeVar("Subject")
+"""An object whose state a machine changes, such as the record of a pod."""
 
 HISTORIES_MAX = 4096
-"""Extended histories that one transition caches, so that a million subjects share a few tuples."""
+"""Maximum number of histories that a transition caches, so a million subjects share a few
+tuples."""
 
 History = tuple[str, ...]
 """The last steps of one subject, oldest first; each is `event→state`."""
@@ -29,7 +32,10 @@ History = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Transition(Generic[State]):
-    """One allowed transition: its target state, and its step in a history."""
+    """One allowed transition: its target state, and the step that it adds to a history.
+
+    _extended: cache of `extend`: history before → history after.
+    """
 
     target: State
     step: str
@@ -79,11 +85,11 @@ class TransitionTable(Generic[State, Event]):
         self, name: str, state: State, event: Event, history: History, why: str = ""
     ) -> IllegalTransitionError:
         """Return the error for a refused event, with the subject's history."""
-        story = ", ".join(history) if history else "nothing"
+        steps = ", ".join(history) if history else "nothing"
         reason = f" ({why})" if why else ""
         return IllegalTransitionError(
             f"{self.machine}: {cut_short(name)}: {event.value} is not allowed in state "
-            f"{state.value}{reason}; before it: {story}"
+            f"{state.value}{reason}; before it: {steps}"
         )
 
 
@@ -105,20 +111,25 @@ class Moved(NamedTuple, Generic[State]):
     start: int
     stop: int
 
-    def select(self, subjects: Sequence[StatefulT]) -> Sequence[StatefulT]:
+    def select(self, subjects: Sequence[Subject]) -> Sequence[Subject]:
         """Return the subjects of this move, given all subjects."""
         is_all = self.stop - self.start == len(subjects)
         return subjects if is_all else subjects[self.start : self.stop]
 
 
 class Walk(Generic[State, Event]):
-    """The same events for many subjects; the last result is cached for equal state and history."""
+    """The same events for many subjects.
+
+    The result for the previous subject is used again if the next one has the same state and
+    history.
+    """
 
     __slots__ = ("_events", "_from", "_history", "_table", "_to")
 
     def __init__(self, table: TransitionTable[State, Event], events: tuple[Event, ...]) -> None:
         self._table = table
         self._events = events
+        # The previous subject: its state and history before the events, and both after them.
         self._from: State | None = None
         self._history: History = ()
         self._to: tuple[State, History]
@@ -127,11 +138,11 @@ class Walk(Generic[State, Event]):
         """Return a subject's state and history after the events; raises as the table does."""
         if state is self._from and history is self._history:
             return self._to
-        target, story = state, history
+        target, extended = state, history
         for event in self._events:
-            transition = self._table.follow(name, target, event, story)
-            target, story = transition.target, transition.extend(story)
-        self._from, self._history, self._to = state, history, (target, story)
+            transition = self._table.follow(name, target, event, extended)
+            target, extended = transition.target, transition.extend(extended)
+        self._from, self._history, self._to = state, history, (target, extended)
         return self._to
 
     def move(self, subjects: Sequence[Stateful[State]]) -> list[Moved[State]]:
@@ -141,12 +152,14 @@ class Walk(Generic[State, Event]):
         """
         if not subjects:
             return []
-        was, story = subjects[0].state, subjects[0].history
-        if len(subjects) == 1 or all(s.state is was and s.history is story for s in subjects):
-            to, history = self.follow(subjects[0].uid, was, story)
+        was, before = subjects[0].state, subjects[0].history
+        # Usually all are alike: one look-up then serves them all.
+        if len(subjects) == 1 or all(s.state is was and s.history is before for s in subjects):
+            to, history = self.follow(subjects[0].uid, was, before)
             for each in subjects:
                 each.state, each.history = to, history
             return [Moved(was, to, 0, len(subjects))]
+        # All look-ups come before the first change, since one may raise.
         ends = [self.follow(each.uid, each.state, each.history) for each in subjects]
         moved: list[Moved[State]] = []
         for index, (each, (to, history)) in enumerate(zip(subjects, ends, strict=True)):

@@ -137,7 +137,7 @@ def test_a_pod_in_an_unknown_state_is_not_stored(has_ended):
     store = store_of("a", "b")
     if has_ended:
         end(store, "a")
-    store.apply(store.known("a", E.FORGET), E.FORGET)
+    store.apply(store.require("a", E.FORGET), E.FORGET)
 
     assert store.find("a") is None
     assert store.state_of("a") is S.UNKNOWN
@@ -181,11 +181,11 @@ def test_a_batch_with_one_illegal_transition_moves_no_pod():
 
 def test_an_error_contains_the_known_history_of_the_pod():
     store = store_of("a")
-    assert store.known("a", E.END) is store.present["a"]
+    assert store.require("a", E.END) is store.present["a"]
 
     text = 'test: "z": end is not allowed in state unknown (never came); before it: nothing'
     with pytest.raises(IllegalTransitionError) as raised:
-        store.known("z", E.END, "never came")
+        store.require("z", E.END, "never came")
     assert str(raised.value) == text
     text = 'test: "a": end is not allowed in state waits; before it: come→waits'
     assert str(store.illegal("a", E.END)) == text

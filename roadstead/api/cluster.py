@@ -33,6 +33,7 @@ Files: TypeAlias = "str | os.PathLike[str] | Iterable[str | os.PathLike[str]]"
 """Files, folders or globs."""
 
 OnProgress: TypeAlias = Callable[[Progress], None]
+"""Called with each report of progress."""
 
 
 def load(
@@ -100,7 +101,7 @@ def load_config(
 class Cluster:
     """Nodes and pods as they were read. A cluster never changes; each run starts from it.
 
-    _moment: the time of a simulated run from which the cluster was read, if it was.
+    _moment: of a simulated run, if the cluster is the fleet of that moment.
     """
 
     _loaded: Loaded
@@ -357,12 +358,14 @@ class Cluster:
 
 
 def _paths(files: Files) -> tuple[str, ...]:
+    """Return the paths as a tuple; one may be given alone."""
     if isinstance(files, (str, os.PathLike)):
         return (os.fspath(files),)
     return tuple(os.fspath(each) for each in files)
 
 
 def _plugins(plugin: Sequence[str]) -> tuple[str, ...]:
+    """Return the plugins as a tuple; one may be given as a string."""
     return (plugin,) if isinstance(plugin, str) else tuple(plugin)
 
 

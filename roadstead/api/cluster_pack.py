@@ -33,9 +33,10 @@ _REQUIREMENT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """The files that `pack` wrote. modules: number of files in the wheel.
+    """The files that `pack` wrote.
 
-    packages: NAME==VERSION of each required package, without Ray.
+    environment: of Ray, in YAML. modules: number of files in the wheel. packages: NAME==VERSION of
+    each required package, without Ray.
     """
 
     environment: Path
@@ -50,7 +51,7 @@ def pack(
     *,
     plugin_files: Sequence[Path] = (),
     with_packages: bool = True,
-    is_replaced: bool = False,
+    may_replace: bool = False,
 ) -> Packed:
     """Write the runtime environment to `output`, and the wheel into the same folder.
 
@@ -59,9 +60,9 @@ def pack(
     """
     wheel = output.resolve().parent / WHEEL
     for path in (output, wheel):
-        if path.exists() and not is_replaced:
+        if path.exists() and not may_replace:
             raise InputError("exists already: use --force to replace it", source=str(path))
-    packages = tuple(pinned(NAME)) if with_packages else ()
+    packages = tuple(pinned_requirements(NAME)) if with_packages else ()
     files = {f"{NAME}/{path}": content for path, content in package_files()}
     files |= dict(_plugin_files(plugin_files))
     environment: dict[str, object] = {"py_modules": [str(wheel)]}
@@ -78,7 +79,7 @@ def pack(
     return Packed(output, wheel, len(files), wheel.stat().st_size, packages)
 
 
-def pinned(name: str) -> Iterator[str]:
+def pinned_requirements(name: str) -> Iterator[str]:
     """Yield NAME==VERSION of the packages that a package requires, directly or indirectly.
 
     Requirements of extras, and packages that are not installed (for other systems), are left out.
@@ -108,6 +109,7 @@ def pinned(name: str) -> Iterator[str]:
 
 
 def _plugin_files(paths: Sequence[Path]) -> Iterator[tuple[str, bytes]]:
+    """Yield (name, content) of each file."""
     for path in paths:
         if path.suffix != ".py" or not path.stem.isidentifier() or path.stem == NAME:
             rule = "must be a Python module (NAME.py) with a name of its own"
@@ -122,6 +124,7 @@ def _write_wheel(path: Path, files: dict[str, bytes]) -> None:
     """Write a wheel (PEP 427) with these files and its metadata."""
     # No requirements: for them pip would install a second Ray, which hides that of the cluster.
     metadata = f"Metadata-Version: 2.1\nName: {NAME}\nVersion: {__version__}\n"
+    # The command `roadstead`.
     scripts = distribution(NAME).read_text("entry_points.txt") or ""
     wheel_info = (
         "Wheel-Version: 1.0\nGenerator: roadstead\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
@@ -138,10 +141,12 @@ def _write_wheel(path: Path, files: dict[str, bytes]) -> None:
         for name, data in everything.items():
             entry = zipfile.ZipInfo(name, FILE_TIME)
             entry.compress_type = zipfile.ZIP_DEFLATED
+            # The mode of the file, in the upper half of this field.
             entry.external_attr = 0o644 << 16
             archive.writestr(entry, data)
 
 
 def _digest(data: bytes) -> str:
+    """Return a digest as the RECORD of a wheel states it."""
     text = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
     return f"sha256={text}"

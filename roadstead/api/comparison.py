@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from arro3.core import Table
 
 READ_MAX_BYTES: Final = 1 << 30
+"""Maximum size of the result of a sweep that is read."""
+
 _PODS: Final = "SELECT owner, created_us, bound_us, ended_us, ending FROM pods"
 _SAMPLES: Final = "SELECT zone, metric, resource, value FROM samples"
 
@@ -47,9 +49,10 @@ Compared: TypeAlias = "str | os.PathLike[str] | SimulationResult | SweepResult"
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Comparison:
-    """The result of `compare`. a, b: what was compared. differences: one for each metric.
+    """The result of `compare`.
 
-    left_out: number of runs without a partner of the same seed.
+    a, b: names of what was compared. differences: one for each metric. left_out: number of runs
+    without a partner of the same seed.
     """
 
     a: str
@@ -93,6 +96,7 @@ class Comparison:
             "b": column([each.b for each in rows], FLOAT64),
             "difference": column([each.difference for each in rows], FLOAT64),
         }
+        # Two confidence intervals: Student's t, and that of resampled pairs.
         for name in ("student", "bootstrap"):
             bands: list[Band | None] = [getattr(each, name) for each in rows]
             for end in ("low", "high"):
@@ -129,18 +133,18 @@ def compare(
         for name, value in given.items():
             if value is not None:
                 raise InputError("has no use without a scenario", source=ARGUMENTS, field=name)
-        return compare_runs((_name(a), _runs(a)), (_name(b), _runs(b)))
+        return compare_runs((_display_name(a), _runs_of(a)), (_display_name(b), _runs_of(b)))
     if not all(isinstance(each, str | os.PathLike) for each in (a, b)):
         rule = "must be configurations: a scenario is given"
         raise InputError(rule, source=ARGUMENTS, field="a, b")
-    names = _name(a), _name(b)
+    names = _display_name(a), _display_name(b)
     values = [config_value(each) for each in names]
     if values[0] == values[1]:
         rule = "is the same configuration as a"
         raise InputError(rule, source=ARGUMENTS, field="b", value=cut_short(names[1]))
     folder = SweepFolder(None if output is None else Path(output))
-    file, where = scenario_file(scenario), SweepJobs(jobs, ray_address)
-    played = sweep_file(file, {CONFIG: values}, seeds, where, folder, progress)
+    file, sweep_jobs = scenario_file(scenario), SweepJobs(jobs, ray_address)
+    played = sweep_file(file, {CONFIG: values}, seeds, sweep_jobs, folder, progress)
     return compare_configs(names, values, played.runs)
 
 
@@ -152,7 +156,10 @@ def config_value(name: str) -> str:
 def compare_configs(
     names: tuple[str, str], values: Iterable[str], rows: Iterable[Row]
 ) -> Comparison:
-    """Compare the runs of a sweep with two configurations."""
+    """Compare the runs of a sweep with two configurations.
+
+    names: of the configurations, for display. values: of the axis `config`, in the same order.
+    """
     played = list(rows)
     a, b = (
         Runs({row.seed: row.metrics for row in played if row.values[CONFIG] == each})
@@ -171,13 +178,13 @@ def compare_runs(a: tuple[str, Runs], b: tuple[str, Runs]) -> Comparison:
     return Comparison(name_a, name_b, tuple(differences), left_out)
 
 
-def _name(compared: Compared) -> str:
+def _display_name(compared: Compared) -> str:
     if isinstance(compared, SimulationResult):
         return str(compared.directory)
     return repr(compared) if isinstance(compared, SweepResult) else str(os.fspath(compared))
 
 
-def _runs(compared: Compared) -> Runs:
+def _runs_of(compared: Compared) -> Runs:
     if isinstance(compared, SimulationResult):
         return read_runs(compared.directory)
     if isinstance(compared, SweepResult):
@@ -203,7 +210,10 @@ def read_runs(folder: Path) -> Runs:
 
 
 def _by_seed(runs: Iterable[tuple[str, int, Mapping[str, float]]]) -> Runs:
-    """Key runs by seed; also by their variant, if there are several."""
+    """Key runs by seed; also by their variant, if there are several.
+
+    runs: (variant, seed, metrics). A variant is a configuration, or values as JSON.
+    """
     found = list(runs)
     is_single_variant = len({variant for variant, _, _ in found}) == 1
     return {

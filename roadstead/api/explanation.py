@@ -68,7 +68,7 @@ class PodExplanation:
         """
         explanation = self._explanation
         feasible = [explanation.names[row] for row in explanation.feasible]
-        # Without totals, nothing was scored.
+        # Without scores there are no totals: fewer items than feasible nodes.
         totals = dict(zip(feasible, explanation.total.tolist(), strict=False))
         scores: dict[str, dict[str, int]] = {"total": totals}
         for column in score_columns(explanation):

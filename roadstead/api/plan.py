@@ -58,8 +58,8 @@ def read_config(
         text, source = preset_text(preset), f"preset {preset}"
     else:
         assert config is not None
-        text, source = _text(config)
-    return _checked(text, source, plugins, note)
+        text, source = _text_and_source(config)
+    return _check_config(text, source, plugins, note)
 
 
 def _default_with_plugins(plugins: tuple[str, ...], note: OnNote) -> ConfigText:
@@ -67,10 +67,11 @@ def _default_with_plugins(plugins: tuple[str, ...], note: OnNote) -> ConfigText:
         return ConfigText()
     from roadstead.api.plugin_choice import SOURCE_OF_FLAGS, choose_plugins
 
-    return _checked(choose_plugins(plugins).as_config(), SOURCE_OF_FLAGS, plugins, note)
+    return _check_config(choose_plugins(plugins).as_config(), SOURCE_OF_FLAGS, plugins, note)
 
 
-def _checked(text: str, source: str, plugins: tuple[str, ...], note: OnNote) -> ConfigText:
+def _check_config(text: str, source: str, plugins: tuple[str, ...], note: OnNote) -> ConfigText:
+    """Check a configuration, and return it with the plugins that it may name. InputError if wrong."""
     from roadstead.api.plugin_choice import choose_plugins, load_with
 
     chosen = choose_plugins(plugins, text)
@@ -81,7 +82,7 @@ def _checked(text: str, source: str, plugins: tuple[str, ...], note: OnNote) -> 
     return ConfigText(text, source, chosen.paths, chosen.directory)
 
 
-def _text(config: Document) -> tuple[str, str]:
+def _text_and_source(config: Document) -> tuple[str, str]:
     content, source = config_bytes(config)
     try:
         return content.decode("utf-8-sig"), source
@@ -132,6 +133,7 @@ def make_plan(
     if plan.plugins:
         from roadstead.framework.user_plugins import digests_of
 
+        # Each process compares the code that it imports with these.
         plan = replace(plan, plugin_digests=digests_of(plan.plugins))
     if settings.workers and not any(map(worker_calls, profiles.values())):
         note(
@@ -139,18 +141,19 @@ def make_plan(
             f"({settings.workers}) can only list the best nodes of a cluster of 20,000 nodes or "
             "more."
         )
-    count = sum(map(_asks_for_capacity, cluster.devices.claims))
-    if count and not plan.gates().consumable_capacity:
+    claims = sum(map(_asks_for_capacity, cluster.devices.claims))
+    if claims and not plan.gates().consumable_capacity:
         note(
-            f"feature_gates: claims of devices that ask for a part of a capacity: {count:,}. "
+            f"feature_gates: claims of devices that ask for a part of a capacity: {claims:,}. "
             "Without DRAConsumableCapacity: true, their pods are not scheduled."
         )
     return plan
 
 
 def _asks_for_capacity(claim: DeviceClaimFacts) -> bool:
+    """Whether a claim requests a part of a device's capacity, also only as an alternative."""
     return any(
-        form.capacity is not None
+        each.capacity is not None
         for request in claim.spec.requests
-        for form in (request, *request.alternatives)
+        for each in (request, *request.alternatives)
     )

@@ -22,6 +22,7 @@ from roadstead.framework.user_plugins import (
 from roadstead.protocol.errors import InputError, cut_short
 
 SOURCE_OF_FLAGS = "--plugin"
+"""Source of a configuration that is made from flags, for errors."""
 
 _EMPTY_CONFIG: Final[dict[str, object]] = {
     "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -31,9 +32,10 @@ _EMPTY_CONFIG: Final[dict[str, object]] = {
 
 @dataclass(frozen=True, slots=True)
 class ChosenPlugins:
-    """Loaded plugins. paths: as in `RunPlan`. directory: a further folder of modules.
+    """Loaded plugins.
 
-    types: plugin name → class.
+    paths: MODULE:CLASS of each. directory: that is searched for their modules, besides the
+    installed packages. types: plugin name → class.
     """
 
     paths: tuple[str, ...] = ()
@@ -52,6 +54,7 @@ class ChosenPlugins:
         if not self.types:
             return ""
         points = self.points()
+        # Of plugins for QueueSort a profile enables one only: it replaces the default one.
         sorting = [name for name in points if points[name] == {"queueSort"}]
         plugins: dict[str, object] = {
             "multiPoint": {"enabled": _plugin_references(points.keys() - sorting)}

@@ -40,7 +40,7 @@ class PodLife:
 
     @property
     def attempts(self) -> tuple[Attempts, ...]:
-        """The attempts to bind it; equal ones in a row are one."""
+        """The attempts to bind it; equal ones in succession are one."""
         return self.story.attempts
 
     @property
@@ -71,10 +71,11 @@ def life_of(
     *,
     is_from_tables: bool = False,
 ) -> PodLife:
-    """Return the life of a pod. path: of one run. at_us: the time to explain; None for the bind.
+    """Return the life of a pod.
 
-    is_from_tables: the run is not played again. Raises InputError for a name or time that is wrong,
-    and for a time of a run that cannot be played again.
+    path: folder of one run. run: its name. name: of the pod. at_us: the time to explain; None for
+    the bind. is_from_tables: the run is not played again. Raises InputError for a name or time that
+    is wrong, and for a time of a run that cannot be played again.
     """
     story = read_story(path, run, name)
     if is_from_tables or (at_us is None and story.pod.bound_us is None):

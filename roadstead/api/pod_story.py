@@ -21,7 +21,10 @@ NAMES_MAX: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class StoredPod:
-    """A row of `pods`; times in microseconds, None for what did not occur."""
+    """A row of the table `pods`; times are None for what did not occur.
+
+    number: of the pod within its run. pod_class: number of its class. ending: how it ended.
+    """
 
     number: int
     uid: str
@@ -39,7 +42,12 @@ class StoredPod:
 
 @dataclass(frozen=True, slots=True)
 class Attempts:
-    """Equal attempts in a row. message: "" if the pod was bound. victims: UIDs, as in the table."""
+    """Equal attempts in succession, from the table `attempts`.
+
+    outcome: "bound" or another. node: that it was bound to, or "". nominated: the nominated node,
+    or "". message: why it was refused; "" if it was bound. plugins: that refused it. victims: UIDs
+    of the pods that were preempted for it. Lists are separated by commas.
+    """
 
     first_us: int
     last_us: int
@@ -62,9 +70,10 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class PodStory:
-    """The life of a pod, without an explanation. run: its name. requests: as JSON.
+    """The life of a pod, without an explanation.
 
-    changes: the last ones before the bind; more_changes: the number of earlier ones.
+    run: name of the run. requests: of the pod, as JSON. changes: the latest before the bind, in
+    order of time; more_changes: number of earlier ones since the last failed attempt.
     """
 
     run: str
@@ -123,11 +132,13 @@ def read_story(folder: Path, run: str, name: str) -> PodStory:
         "until": pod.bound_us,
     }
     rows = list(query.execute(_CHANGES, values).rows)
+    # The latest are first in the result of the query.
     shown = [Change(cast("int", at_us), str(what)) for at_us, what in rows[:CHANGES_MAX]]
     return PodStory(run, pod, requests, attempts, tuple(shown[::-1]), len(rows) - len(shown))
 
 
 def _find(query: RunQuery, folder: Path, name: str) -> StoredPod:
+    """Return the pod of a name or UID, or else the only one whose name or UID begins so."""
     exact = "uid = $name OR name = $name OR namespace || '/' || name = $name"
     for where in (exact, "starts_with(name, $name) OR starts_with(uid, $name)"):
         sql = f"{_SELECT_POD}{where} ORDER BY number LIMIT {NAMES_MAX + 1}"
@@ -143,6 +154,7 @@ def _find(query: RunQuery, folder: Path, name: str) -> StoredPod:
 
 
 def _group_equal(rows: Sequence[tuple[object, ...]]) -> tuple[Attempts, ...]:
+    """Merge consecutive rows of `_ATTEMPTS` that differ only in time."""
     attempts = []
     for same, group in groupby(rows, key=lambda row: row[1:]):
         times = [cast("int", row[0]) for row in group]

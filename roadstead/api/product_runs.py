@@ -26,8 +26,10 @@ from roadstead.sweeps.functions import RunTask
 from roadstead.sweeps.tasks import Plain
 
 DEFAULT_FLEET: Final = "fleet"
+"""Workload of the generated fleet of `roadstead demo`."""
 
 SCENARIOS: Final = {"constraint-heavy": constraint_heavy, "jobs": jobs}
+"""Other workloads → function that generates nodes and pending pods."""
 
 Inputs = tuple[RunInputs, ClusterFacts]
 
@@ -49,8 +51,9 @@ def product_runs(shared: Mapping[str, Plain]) -> RunTask:
 class _ProductRuns:
     """The function of one run.
 
-    inputs: of the user; None if a scenario is generated. _last_scenario: that of the last run, by
-    (workload, nodes, pods, seed); runs that differ in other values use it again.
+    sections: of the settings. inputs: of the user; None if a scenario is generated. _last_scenario:
+    that of the previous run, by (workload, nodes, pods, seed); a run that differs in other values
+    uses it again.
     """
 
     engine: str
@@ -65,7 +68,7 @@ class _ProductRuns:
 
     def _metrics(self, values: Values, seed: int, journal: str) -> Metrics:
         inputs, cluster = self.inputs or self._scenario(values, seed)
-        lab = LabSetup(_recheck(values), self.engine == "virtual")
+        lab = LabSetup(_recheck(values), is_virtual=self.engine == "virtual")
         with _journal(journal) as folder:
             settings = settings_of(values, seed, self.engine, folder, self.sections)
             plan = RunPlan(settings, cluster=cluster)
@@ -80,19 +83,19 @@ class _ProductRuns:
         }
 
     def _scenario(self, values: Values, seed: int) -> Inputs:
-        kind, nodes, pods = str(values["workload"]), int(values["nodes"]), int(values["pods"])
-        key = (kind, nodes, pods, seed)
+        workload, nodes, pods = str(values["workload"]), int(values["nodes"]), int(values["pods"])
+        key = (workload, nodes, pods, seed)
         if key not in self._last_scenario:
             self._last_scenario.clear()
-            self._last_scenario[key] = _generate(kind, nodes, pods, seed)
+            self._last_scenario[key] = _generate(workload, nodes, pods, seed)
         return self._last_scenario[key]
 
 
-def _generate(kind: str, nodes: int, pods: int, seed: int) -> Inputs:
-    if kind == DEFAULT_FLEET:
+def _generate(workload: str, nodes: int, pods: int, seed: int) -> Inputs:
+    if workload == DEFAULT_FLEET:
         loaded = load_generated(nodes, pods, seed, with_digests=False)
         return loaded.inputs, loaded.cluster
-    facts, pending = SCENARIOS[kind](nodes, pods, seed)
+    facts, pending = SCENARIOS[workload](nodes, pods, seed)
     inputs = RunInputs(tuple(facts), (), tuple(pending))
     return inputs, ClusterFacts(namespaces=(("default", ()),))
 
@@ -112,7 +115,7 @@ def _journal(folder: str) -> Iterator[Path]:
 
 
 def _recheck(values: Values) -> Recheck:
-    """Which filters the binder repeats on its own counts."""
+    """Return which filters the binder repeats on its own counts."""
     known: Mapping[str, Recheck] = {"all": "all", "node": "node", "none": "none"}
     return known[str(values["recheck"])]
 
@@ -124,7 +127,7 @@ def settings_of(
     journal: Path,
     sections: Mapping[str, object] = MappingProxyType({}),
 ) -> Settings:
-    """The settings of a run. Raises ConfigError if values contradict each other.
+    """Return the settings of a run. Raises ConfigError if values contradict each other.
 
     sections: further sections of the settings, which no value varies.
     """
@@ -151,7 +154,7 @@ def settings_of(
 
 
 def _violations(journal: Path) -> tuple[int, int]:
-    """(binds that break a rule, binds checked), by the independent checker."""
+    """Return (number of binds that break a rule, number of binds), by the independent checker."""
     from roadstead.invariants.checker import check
     from roadstead.journal.disk import RealDisk
     from roadstead.journal.segments import Reader
@@ -161,18 +164,21 @@ def _violations(journal: Path) -> tuple[int, int]:
 
 
 def _placed(inputs: RunInputs, lab_run: LabRun) -> list[Placed]:
+    """Return the placed pods with the names of their nodes."""
+    # By UID.
     pods = {identity.uid: (identity, facts) for identity, facts in inputs.pending}
     return [(*pods[uid], node) for uid, node in lab_run.placements]
 
 
 def _regret(inputs: RunInputs, plan: RunPlan, lab_run: LabRun) -> float:
+    """Return how much worse the chosen nodes score than the best ones would have."""
     classes = PodClasses()
     profiles = build_profiles(plan, classes)
     return score_regret(inputs.nodes, inputs.running, _placed(inputs, lab_run), classes, profiles)
 
 
 def _utilization(inputs: RunInputs, lab_run: LabRun) -> float:
-    """The share of all CPU that pods request at the end."""
+    """Return the share of all CPU that pods request at the end."""
     total = sum(dict(node.allocatable).get("cpu", 0) for node in inputs.nodes)
     pods = [*inputs.running, *_placed(inputs, lab_run)]
     used = sum(dict(facts.requests).get("cpu", 0) for _, facts, _ in pods)

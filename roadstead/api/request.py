@@ -22,11 +22,12 @@ if TYPE_CHECKING:
 
 Runtime = Literal["inline", "ray"]
 ARGUMENTS = "arguments"
+"""Source of an error about an argument of the Python API."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """The common arguments of the methods of `Cluster`.
+    """The common arguments of the methods of `Cluster`, as they describe them.
 
     moment: of a simulated run; its configuration and settings are used where none are given.
     """

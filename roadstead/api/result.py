@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from arro3.core import Table
 
 TableName = Literal["placements", "pending", "preempted", "not_created", "devices", "nodes", "pods"]
+"""Names of the tables of `Result.to_arrow`."""
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
@@ -122,5 +123,5 @@ class Result:
         force: replace the results of another run. Raises InputError if it cannot be written.
         """
         path = Path(directory)
-        check_output(path, is_replaced=force, force="force=True")
+        check_output(path, may_replace=force, force="force=True")
         write_result(path, self._run, self._plan, self._digests)

@@ -31,6 +31,7 @@ ALLOCATIONS = (
     *("time_us", "what", "claim", "pod", "driver", "pool", "device"),
     *("request", "admin_access", "share", "consumed"),
 )
+"""Columns that the checks read, by table: the rows have their values in this order."""
 
 
 def runs_in(folder: Path) -> list[Path]:
@@ -44,7 +45,7 @@ def runs_in(folder: Path) -> list[Path]:
 
 @dataclass(frozen=True, slots=True)
 class RunCheck:
-    """The result for one run. pods: the number of checked pods."""
+    """The result for one run. run: its folder. pods: number of pods that were checked."""
 
     run: Path
     pods: int
@@ -109,8 +110,8 @@ def _names(text: object) -> list[str]:
 
 
 def _pod(row: tuple[object, ...]) -> PodRow:
-    number, uid, pod_class, created_us, bound_us, started_us, ended_us, *others = row
-    ending, node, namespace, name, owner = others
+    number, uid, pod_class, created_us, bound_us, started_us, ended_us, *more = row
+    ending, node, namespace, name, owner = more
     return PodRow(
         cast("int", number),
         str(uid),

@@ -29,9 +29,15 @@ RECORD_FILE: Final = "run.json"
 SUMMARY_FILE: Final = "summary.json"
 REPORT_FILE: Final = "report.html"
 UNFINISHED: Final = ".unfinished"
+"""Suffix of a file that is being written."""
+
 PODS: Final = "pods"
+"""A table that every run has from its start."""
+
 MAX_RECORD_BYTES: Final = 16 << 20
 MAX_SUMMARY_BYTES: Final = 1 << 28
+"""Maximum sizes of files that are read, because a folder may be another user's."""
+
 PLATFORM: Final = frozenset({"platform"})
 """Names in `RunRecord.versions` whose version does not affect results."""
 
@@ -49,7 +55,11 @@ class RecordedRun(_Record):
 
 
 class RunRecord(_Record):
-    """`run.json`. directory: of the scenario, relative to the folder. inputs: name → SHA-256."""
+    """The content of `run.json`.
+
+    directory: of the scenario, relative to the folder. is_repeatable: playing a run again gives the
+    same tables. inputs: name → SHA-256. versions: package → version.
+    """
 
     format: int = Field(ge=1, le=1)
     directory: str
@@ -71,7 +81,7 @@ def write_record(folder: Path, record: RunRecord, scenario_text: str) -> None:
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Write a file that is complete when it has its name. Raises OSError."""
+    """Write a file under another name, and rename it when it is complete. Raises OSError."""
     unfinished = path.with_suffix(UNFINISHED)
     unfinished.write_text(text, encoding="utf-8")
     os.replace(unfinished, path)
@@ -113,7 +123,7 @@ def read_record(folder: Path) -> RunRecord:
 
 
 def recorded_scenario(folder: Path, record: RunRecord) -> ScenarioFile:
-    """Return the scenario of a folder. Names in it are relative to where it was played from."""
+    """Return the scenario of a folder. Its file names are relative to `record.directory`."""
     path = folder / SCENARIO_FILE
     text = read_bytes(path, MAX_RECORD_BYTES).decode("utf-8", errors="replace")
     directory = Path(os.path.normpath(folder / record.directory))
@@ -142,9 +152,9 @@ def check_inputs(
         rule = f"was played with {names}; give the same, since a folder names no code to run"
         raise InputError(rule, source=source, field="plugins")
     for name in sorted((versions.keys() | record.versions.keys()) - PLATFORM):
-        was, is_now = record.versions.get(name, "none"), versions.get(name, "none")
-        if was != is_now:
-            rule = f"was {was} and is {is_now} here, so the run cannot be repeated exactly"
+        recorded, present = record.versions.get(name, "none"), versions.get(name, "none")
+        if recorded != present:
+            rule = f"was {recorded} and is {present} here, so the run cannot be repeated exactly"
             raise InputError(rule, source=source, field=f"versions.{name}")
 
 
@@ -156,6 +166,7 @@ def run_folders(folder: Path) -> list[tuple[Path, RecordedRun]]:
     if (folder / PODS).is_dir() and not (folder / RECORD_FILE).exists():
         path = folder.absolute()
         if not (path.parent / RECORD_FILE).exists() and (folder / SUMMARY_FILE).exists():
+            # A run of a sweep.
             summary = read_summary(folder)
             config, seed = summary.config, summary.seed
             # Not validated: the name is for display, and no record refers to it.

@@ -20,9 +20,12 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 MEMORY_MB: Final = 2048
-FETCHED_ROWS: Final = 1024
+"""Memory of duckdb for a statement; a statement that needs more fails."""
+
+ROWS_PER_FETCH: Final = 1024
 MAX_SQL_BYTES: Final = 1 << 20
 MAX_ERROR_CHARS: Final = 300
+"""Maximum length of an error of duckdb; it may quote a long statement."""
 
 Value = object
 """A value of any SQL type."""
@@ -46,13 +49,15 @@ class RunQuery:
         """Open the runs of a folder, or the one run. Raises InputError."""
         self.runs: Sequence[tuple[Path, RecordedRun]] = run_folders(folder)
         self._connection = _connect(memory_mb)
-        files = []
+        # Names of all files that a statement may read.
+        files: list[str] = []
         for table in COLUMNS:
             folders = [(run, path.absolute() / table) for path, run in self.runs]
             parts = [(run, sorted(each.glob("part-*.parquet"))) for run, each in folders]
             with_parts = [(run, list(map(str, each))) for run, each in parts if each]
             files += [name for _, names in with_parts for name in names]
-            self._create(table, with_parts)
+            self._create_view(table, with_parts)
+        # After the views are made: from now on a statement may read these files only.
         self._connection.execute("SET allowed_paths = " + _sql_list(files))
         self._connection.execute("SET enable_external_access = false")
         self._connection.execute("SET lock_configuration = true")
@@ -85,7 +90,7 @@ class RunQuery:
 
         while True:
             try:
-                rows = self._connection.fetchmany(FETCHED_ROWS)
+                rows = self._connection.fetchmany(ROWS_PER_FETCH)
             except Error as error:
                 raise _refusal(error) from error
             if not rows:
@@ -93,6 +98,7 @@ class RunQuery:
             yield from rows
 
     def _check(self, sql: str) -> None:
+        """Raise InputError unless the text is one statement that only reads."""
         from duckdb import Error, StatementType
 
         if len(sql.encode(errors="replace")) > MAX_SQL_BYTES:
@@ -105,7 +111,8 @@ class RunQuery:
             rule = "must be one SELECT (or FROM, WITH, DESCRIBE, SUMMARIZE, EXPLAIN)"
             raise InputError(rule, source="SQL", value=cut_short(sql))
 
-    def _create(self, table: str, runs: Sequence[tuple[RecordedRun, Sequence[str]]]) -> None:
+    def _create_view(self, table: str, runs: Sequence[tuple[RecordedRun, Sequence[str]]]) -> None:
+        """Create the view of a table. runs: each run with the names of the parts of its table."""
         columns = ", ".join(f'"{name}"' for name in COLUMNS[table])
         selects = []
         for run, names in runs:
@@ -113,6 +120,7 @@ class RunQuery:
             run_columns = of_run if len(self.runs) > 1 else ""
             selects.append(f"SELECT {run_columns}{columns} FROM read_parquet({_sql_list(names)})")  # noqa: S608
         if not selects:
+            # No run has parts yet: a view without rows.
             types = ", ".join(f'NULL AS "{name}"' for name in COLUMNS[table])
             selects.append(f"SELECT {types} WHERE false")
         from duckdb import Error

@@ -26,7 +26,8 @@ def schedule(
 ) -> RunResult:
     """Carry out the plan. Raises RoadsteadError if the run fails.
 
-    The journal of the run, if any, can be resumed until `launcher.finish` is called.
+    watch: has measured the phases before the run. command: for the result. The journal of the run,
+    if any, can be resumed until `launcher.finish` is called.
     """
     outcome = launcher.run(loaded.inputs, plan, progress)
     return RunResult(
@@ -50,6 +51,8 @@ def schedule(
 
 
 def _node_use(loaded: Loaded, outcome: RunOutcome) -> NodeUse:
+    """Return the requested resources of each node, before and after the run."""
+    # By UID.
     facts_of = {identity.uid: facts for identity, facts in loaded.inputs.pending}
     running = loaded.inputs.running
     preempted = {each.uid for each in outcome.preempted}
@@ -77,15 +80,15 @@ def write_result(
     complete = replace(
         result,
         inputs=digests,
-        config=_effective(plan),
+        config=_effective_config(plan),
         versions=installed_versions(),
         settings=settings,
     )
     write_output(directory, complete)
 
 
-def _effective(plan: RunPlan) -> Mapping[str, Json]:
-    """The effective configuration, with every default, so that a later release can run with it.
+def _effective_config(plan: RunPlan) -> Mapping[str, Json]:
+    """Return the configuration with every default, so that a later release can run with it.
 
     percentageOfNodesToScore is left out unless the configuration sets it: a written default of 0
     would count as set when the document is read again.
@@ -95,10 +98,12 @@ def _effective(plan: RunPlan) -> Mapping[str, Json]:
     loaded = plan.loaded_config() if plan.config_text else load_preset("default")
     if loaded.config.percentage_is_set:
         return loaded.document
-    return {k: v for k, v in loaded.document.items() if k != "percentageOfNodesToScore"}
+    return {
+        key: value for key, value in loaded.document.items() if key != "percentageOfNodesToScore"
+    }
 
 
-def check_output(directory: Path, *, is_replaced: bool, force: str = "--force") -> None:
+def check_output(directory: Path, *, may_replace: bool, force: str = "--force") -> None:
     """Raise InputError for a directory that holds other files, or results that must be kept.
 
     force: the flag or argument that replaces the results of another run, for the error text.
@@ -106,13 +111,13 @@ def check_output(directory: Path, *, is_replaced: bool, force: str = "--force") 
     from roadstead.report.output import check_directory, holds_results
 
     check_directory(directory)
-    if not is_replaced and holds_results(directory):
+    if not may_replace and holds_results(directory):
         rule = f"holds the results of another run; {force} replaces them"
         raise InputError(rule, source=str(directory))
 
 
 def reported_pods(loaded: Loaded, result: RunResult) -> list[Pod]:
-    """The pods that were to be scheduled, and the running pods that were preempted."""
+    """Return the pods that were to be scheduled, and the running pods that were preempted."""
     preempted = {each.uid for each in result.preempted}
     pods = [*loaded.inputs.pending]
     pods += [

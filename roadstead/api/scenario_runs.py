@@ -27,8 +27,8 @@ from roadstead.sweeps.tasks import Plain
 def scenario_runs(shared: Mapping[str, Plain]) -> RunTask:
     """Return the function of one run of a scenario, for `roadstead.sweeps`.
 
-    shared: `scenario`, of `config.scenario.vary.packed`. A task has `values` by key, `seed`, and
-    `tables`, the folder of its tables, "" for none. Its result is the metrics.
+    shared: `scenario`, encoded by `config.scenario.vary.packed`. A task has `values` by key,
+    `seed`, and `tables`, the folder of its tables, "" for none. Its result is the metrics.
     """
     return _ScenarioRuns(unpacked(cast("Mapping[str, object]", shared["scenario"])))
 
@@ -40,7 +40,10 @@ def plan_with(file: ScenarioFile, values: Mapping[str, object]) -> CompiledScena
 
 @dataclass(slots=True)
 class _ScenarioRuns:
-    """The function of one run. _plan: (values as JSON, compiled scenario) of the last run."""
+    """The function of one run.
+
+    _plan: (values as JSON, compiled scenario) of the previous run, for a run with equal values.
+    """
 
     file: ScenarioFile
     _plan: tuple[str, CompiledScenario] | None = None

@@ -39,7 +39,11 @@ CSV_FILE: Final = "sweep.csv"
 
 @dataclass(frozen=True, slots=True)
 class SweepFolder:
-    """Where the results go. output: None for no files. is_resumed: a sweep in it is continued."""
+    """The folder of the results.
+
+    output: None for no files. has_tables: the tables of each run are written, too. is_resumed: a
+    stopped sweep in the folder is continued.
+    """
 
     output: Path | None
     has_tables: bool = False
@@ -58,8 +62,9 @@ def sweep_of(file: ScenarioFile, axes: Sequence[Axis], seeds: int | None) -> Sce
     configs = configs_of(file)
     if len(configs) > 1 and not any(key.split(".")[0] in (CONFIG, "scheduler") for key in keys):
         found.append((CONFIG, tuple(configs)))
-    chosen = tuple(range(seeds)) if seeds is not None else tuple(file.scenario.seeds)
-    planned = ScenarioSweep(file.scenario.metadata.name, tuple(found), chosen)
+    # The scenario has a list of seeds; the option is a number of them.
+    chosen_seeds = tuple(range(seeds)) if seeds is not None else tuple(file.scenario.seeds)
+    planned = ScenarioSweep(file.scenario.metadata.name, tuple(found), chosen_seeds)
     planned.check()
     return planned
 
@@ -85,7 +90,7 @@ def run_sweep(
 ) -> tuple[list[Row], SweepEnd]:
     """Play the runs of a sweep that was prepared, and write its files.
 
-    processes_of: returns the other processes that may run the tasks.
+    processes_of: returns the other processes that may run the tasks, None for none.
     """
     output = folder.output
     tables = output.resolve() / "runs" if output is not None and folder.has_tables else None
@@ -111,16 +116,18 @@ def run_sweep(
 def _store(
     planned: ScenarioSweep, scenario: Mapping[str, object], folder: SweepFolder
 ) -> Iterator[ResultStore]:
+    """Yield the storage of the results: a file in the output folder, if there is one."""
     if folder.output is None:
         yield NoStore()
         return
-    plan = {
+    # Everything that decides the results: a sweep is resumed only if all of it is equal.
+    compared_on_resume = {
         "scenario": cast("Plain", scenario["document"]),
         "vary": cast("Plain", [[key, list(values)] for key, values in planned.axes]),
         "seeds": cast("Plain", list(planned.seeds)),
         "tables": folder.has_tables,
     }
-    path, header = folder.output / RESULTS_FILE_NAME, header_of(plan, planned.size)
+    path, header = folder.output / RESULTS_FILE_NAME, header_of(compared_on_resume, planned.size)
     is_resumed = folder.is_resumed
     opened = ResultsFile.resume(path, header) if is_resumed else ResultsFile.begin(path, header)
     try:

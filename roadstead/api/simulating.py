@@ -50,9 +50,10 @@ OnProgress = Callable[[str, Engine], None]
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """A scenario that can be played. inputs: digests of all files that it was read from.
+    """A scenario that can be played.
 
-    plugins: as the user named them; chosen: the same, loaded.
+    file: as it was read; plan: compiled. plugins: as the user named them; chosen: the same, loaded.
+    inputs: digests of all files that it was read from, and of the plugins' code.
     """
 
     file: ScenarioFile
@@ -68,7 +69,7 @@ class Simulation:
         """
         plan, chosen, found = self.plan, self.chosen, dict[str, Variant]()
         configs = [(each.text, each.name) for each in plan.configs] or [("", "")]
-        # Two configurations may have the same name; the second is called NAME.2.
+        # Two configurations may have the same name; the runs of the second begin with NAME.2.
         uses = Counter[str]()
         for text, config in configs:
             stem = config.replace("/", "_") or "default"
@@ -81,7 +82,7 @@ class Simulation:
         return found
 
     def recorded_variant(self, folder: Path, name: str) -> Variant:
-        """Return a run that a folder records; its seed may be none of the scenario's."""
+        """Return the run of this name that a folder records; it may have a seed of its own."""
         run = next(each for each in read_record(folder).runs if each.name == name)
         variant = self.variants(run.seed).get(name)
         if variant is None:
@@ -89,7 +90,7 @@ class Simulation:
         return variant
 
     def record(self, folder: Path, variants: dict[str, Variant]) -> RunRecord:
-        """Return what `run.json` holds."""
+        """Return the content of `run.json` for these runs, by name."""
         return RunRecord(
             format=1,
             directory=os.path.relpath(self.file.main.directory, folder),
@@ -127,7 +128,7 @@ def prepare_folder(
     folder: Path,
     variants: dict[str, Variant],
     *,
-    is_replaced: bool,
+    may_replace: bool,
     is_resumed: bool,
 ) -> None:
     """Make the folder of some runs, or check that it holds these runs, to be continued.
@@ -147,7 +148,7 @@ def prepare_folder(
     # `roadstead schedule` writes a run.json, too.
     if found and not {RECORD_FILE, SCENARIO_FILE} <= {each.name for each in found}:
         raise InputError("holds other files; name a new directory", source=str(folder))
-    if found and not is_replaced:
+    if found and not may_replace:
         rule = "holds the results of a run (--force replaces them, --resume continues)"
         raise InputError(rule, source=str(folder))
     if found:
@@ -178,8 +179,8 @@ def play_all(
     """Play the runs one after the other, and yield their figures; finished ones are only read.
 
     A run whose tables are incomplete is played from its start: the parts that exist are compared,
-    the others written. also: a further recorder. Raises PartDiffersError, LimitExceededError,
-    QueueFullError, OSError.
+    the others written. also: a further recorder of each run. Raises PartDiffersError,
+    LimitExceededError, QueueFullError, OSError.
     """
     compiled_kernel = CompiledKernel(load(), Coverage())
     for name, variant in variants.items():
@@ -217,9 +218,9 @@ def explain_recorded(
     variant = simulation.recorded_variant(path.absolute().parent, run)
     compiled_kernel, plan = CompiledKernel(load(), Coverage()), simulation.plan
     if at_us is None:
-        return explain_bind(plan, variant, number, compiled_kernel, _ignore)
-    return explain_at(plan, variant, number, at_us, compiled_kernel, _ignore)
+        return explain_bind(plan, variant, number, compiled_kernel, _show_nothing)
+    return explain_at(plan, variant, number, at_us, compiled_kernel, _show_nothing)
 
 
-def _ignore(_: Engine) -> None:
+def _show_nothing(_: Engine) -> None:
     """Show no progress."""

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SimulationProgress:
-    """How far a run is. pods: created so far. Times in microseconds of the scenario."""
+    """How far a run is. run: its name. pods: created so far. Times are simulated ones."""
 
     run: str
     now_us: int
@@ -64,9 +64,10 @@ class RunTables(Mapping[str, "Table"]):
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class SimulationResult:
-    """The result of `simulate`. summaries: figures by run. notes: on the scenario.
+    """The result of `simulate`.
 
-    directory: of the files; a temporary one is removed with the result.
+    directory: of the files; a temporary one is removed with the result. summaries: figures by name
+    of the run. notes: on the scenario.
     """
 
     directory: Path
@@ -109,7 +110,7 @@ class SimulationResult:
         configuration and settings decide, unless others are given to the question. Raises
         InputError for a time or run that is wrong, and if inputs have changed.
         """
-        name = self._run(run)
+        name = self._name_of_run(run)
         plugins = read_record(self.directory).plugins
         at_us = time_of(time, source="time")
         moment = load_moment(self.directory / name, at_us, plugins, lambda _, __: None)
@@ -124,7 +125,7 @@ class SimulationResult:
         (`3h20m`), as if it were on no node. run: as for `at`. tables_only: do not play the run
         again; the result has the life, and no explanation. Raises InputError for what is wrong.
         """
-        name = self._run(run)
+        name = self._name_of_run(run)
         at_us = None if at is None else time_of(at, source="at")
         if at is not None and tables_only:
             rule = "needs the run to be played again"
@@ -137,8 +138,8 @@ class SimulationResult:
         """Check each run by its tables alone, as `roadstead check`; violations by run."""
         return {name: check_folder(self.directory / name) for name in self.summaries}
 
-    def _run(self, name: str | None) -> str:
-        """Return the name of a run, by default of the first. Raises InputError."""
+    def _name_of_run(self, name: str | None) -> str:
+        """Return the name if it is that of a run; None: that of the first. Raises InputError."""
         if name is None:
             return next(iter(self.summaries))
         if name not in self.summaries:
@@ -187,7 +188,7 @@ def simulate(
         output = temporary.name
     folder = Path(output)
     variants, horizon_us = simulation.variants(seed), simulation.plan.horizon_us
-    prepare_folder(simulation, folder, variants, is_replaced=force, is_resumed=resume)
+    prepare_folder(simulation, folder, variants, may_replace=force, is_resumed=resume)
 
     def on_progress(name: str, engine: Engine) -> None:
         if progress is not None:

@@ -35,13 +35,13 @@ if TYPE_CHECKING:
     import pandas as pd
     from arro3.core import Table
 
-SEEDS_MAX = 10_000
+COUNT_MAX = 10_000
 """Maximum of `seeds` and of `jobs`."""
 
 
 @dataclass(frozen=True, slots=True)
 class SweepPoint:
-    """A combination of values. runs: their number, one for each seed. metrics: over these runs."""
+    """A combination of values. runs: number of its runs, one for each seed. metrics: over them."""
 
     values: Values
     runs: int
@@ -50,7 +50,7 @@ class SweepPoint:
 
 @dataclass(frozen=True, slots=True)
 class SweepJobs:
-    """Where the runs of a sweep are played. count: runs at a time; ray_address: as for `sweep`."""
+    """Where runs of a sweep are played. count: of runs at a time. ray_address: as for `sweep`."""
 
     count: int | None
     ray_address: str | None
@@ -137,8 +137,8 @@ def sweep_file(
     """Play a sweep of a scenario that was read; see `sweep`."""
     settings = jobs.settings()
     for name, value in (("seeds", seeds), ("jobs", jobs.count)):
-        if value is not None and not 1 <= value <= SEEDS_MAX:
-            rule = f"must be 1 to {SEEDS_MAX:,}"
+        if value is not None and not 1 <= value <= COUNT_MAX:
+            rule = f"must be 1 to {COUNT_MAX:,}"
             raise InputError(rule, source=ARGUMENTS, field=name, value=cut_short(value))
     if folder.output is None and (folder.has_tables or folder.is_resumed):
         name = "tables" if folder.has_tables else "resume"
@@ -152,7 +152,7 @@ def sweep_file(
         return Processes(
             lambda: open_launcher().open_tasks(work, settings, jobs.count, lambda _: None),
             jobs.count,
-            True,
+            is_at_once=True,
         )
 
     def report(counts: Counts, _: int) -> None:

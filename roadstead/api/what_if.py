@@ -20,6 +20,8 @@ from roadstead.run import RunPlan
 from roadstead.whatif.sandbox import OnProgress
 
 SPECS_MAX: Final = 100
+"""Maximum number of pods and workloads that `fit` counts together."""
+
 RATIO_MAX: Final = 1_000
 FIELD_OF_SPECS: Final = "POD_OR_WORKLOAD"
 """Name of the argument in the help and in errors."""
@@ -70,7 +72,7 @@ def fit_pods(
     if not 1 <= len(specs) <= SPECS_MAX:
         rule = f"must name 1 to {SPECS_MAX} pods or workloads"
         raise InputError(rule, field=FIELD_OF_SPECS, value=cut_short(tuple(specs)))
-    named = [(each, *_ratio(each)) for each in specs]
+    named = [(each, *_split_ratio(each)) for each in specs]
     found = tuple(
         CountedSpec(given, find_created(loaded, name).pod, ratio) for given, name, ratio in named
     )
@@ -84,7 +86,7 @@ def fit_pods(
     return fit(loaded.inputs, plan, question, loaded.source, progress)
 
 
-def _ratio(spec: str) -> tuple[str, int]:
+def _split_ratio(spec: str) -> tuple[str, int]:
     """Split `NAME=RATIO`; the ratio is 1 if it is not given."""
     name, equals, text = spec.partition("=")
     if not equals:
@@ -96,15 +98,18 @@ def _ratio(spec: str) -> tuple[str, int]:
 
 
 def grow_nodes(
-    loaded: Loaded, plan: RunPlan, catalog: Path, progress: OnProgress, runs: int | None = None
+    loaded: Loaded, plan: RunPlan, catalog: Path, progress: OnProgress, max_runs: int | None = None
 ) -> GrowResult:
-    """Search the nodes of a catalogue with which every pod is placed. Raises InputError."""
+    """Search the nodes of a catalogue with which every pod is placed. Raises InputError.
+
+    max_runs: of the search; None for the default.
+    """
     from roadstead.inputs.node_catalog import read_catalog
     from roadstead.whatif.grow import RUNS_MAX, grow
 
     shapes = read_catalog(catalog)
-    runs_max = RUNS_MAX if runs is None else runs
-    return grow(loaded.inputs, plan, shapes, loaded.source, progress, runs_max)
+    limit = RUNS_MAX if max_runs is None else max_runs
+    return grow(loaded.inputs, plan, shapes, loaded.source, progress, limit)
 
 
 def shrink_nodes(
@@ -112,14 +117,17 @@ def shrink_nodes(
     plan: RunPlan,
     chosen: ChosenNodes,
     progress: OnProgress,
-    runs: int | None = None,
+    max_trials: int | None = None,
 ) -> ShrinkResult:
-    """Search the nodes that can go, among the chosen ones. Raises InputError."""
+    """Search the chosen nodes for those that can be removed. Raises InputError.
+
+    max_trials: number of nodes to try; None for the default.
+    """
     from roadstead.whatif.shrink import TRIALS_MAX, shrink
 
     nodes = chosen.of(loaded)
-    runs_max = TRIALS_MAX if runs is None else runs
-    return shrink(loaded.inputs, plan, nodes, loaded.source, progress, runs_max)
+    limit = TRIALS_MAX if max_trials is None else max_trials
+    return shrink(loaded.inputs, plan, nodes, loaded.source, progress, limit)
 
 
 def drain_nodes(

@@ -362,7 +362,7 @@ class AttemptsCore(AttemptTransitions):
         earlier: a decision for the same pod in this batch.
         """
         pod, event = decision.pod, event_of(decision)
-        record = self._store.pods.known(pod.uid, event)
+        record = self._store.pods.require(pod.uid, event)
         # A pod that was deleted while the batch was decided.
         is_late = record.state is AttemptState.GONE and record.decided is None
         if is_late or pod.attempt < record.pod.attempt:

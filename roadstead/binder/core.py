@@ -210,7 +210,7 @@ class BinderCore(Commits):
 
     def _record_for(self, uid: str, event: BinderEvent) -> BinderRecord:
         """Return the pod's record; raise IllegalTransitionError if `event` is not allowed."""
-        record = self.pods.known(uid, event, "never added")
+        record = self.pods.require(uid, event, "never added")
         TABLE.follow(uid, record.state, event, record.history)
         return record
 

@@ -136,7 +136,7 @@ class CacheCore(CacheStore):
         Raises IllegalTransitionError, with nothing changed, for an unknown or deleted pod, and for
         an added pod on another node.
         """
-        record = self.pods.known(uid, CacheEvent.UPDATE)
+        record = self.pods.require(uid, CacheEvent.UPDATE)
         self._check_no_move([PodOnNode(uid, record.key, facts, node_name)])
         return self._place(record, CacheEvent.UPDATE, node_name, facts)
 
@@ -146,7 +146,7 @@ class CacheCore(CacheStore):
         Raises IllegalTransitionError, with nothing changed, for an unknown pod.
         """
         # Look all pods up first: every known pod may be removed, so nothing raises after a change.
-        records = [self.pods.known(uid, CacheEvent.REMOVE) for uid in dict.fromkeys(uids)]
+        records = [self.pods.require(uid, CacheEvent.REMOVE) for uid in dict.fromkeys(uids)]
         deltas: list[Delta] = []
         for record in records:
             was_counted = record.state in COUNTED

@@ -1,8 +1,8 @@
 """The number of workers for `--workers auto`, from nodes, pod classes, plugin times and free cores.
 
 For new pod classes, workers evaluate their part of the nodes: they call users' plugins or, on large
-fleets, list the best nodes. That pays if evaluation takes longer than messages, happens often
-enough to outweigh the start of processes, and has free cores.
+fleets, list the best nodes. That saves time if evaluating a class takes longer than the messages
+about it, if there are enough classes to outweigh the start of processes, and if cores are free.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Lists are the best nodes that workers return (`docs/performance.md`).
 class WorkerCount:
     """The number of workers, and the reason for it.
 
-    maximum: the number that would be chosen with any number of cores.
+    why: for the user. maximum: the number that would be chosen if all cores were free.
     """
 
     workers: int
@@ -53,7 +53,7 @@ class WorkerCount:
 
 
 def free_cores(settings: Settings, cluster_cpus: float | None = None) -> int:
-    """The number of cores that other processes leave to workers; 0 if all share one process.
+    """Return the number of cores that other processes leave to workers; 0 if all share one process.
 
     cluster_cpus: free CPUs of the Ray cluster that the run joined; None on this machine.
     """
@@ -61,8 +61,9 @@ def free_cores(settings: Settings, cluster_cpus: float | None = None) -> int:
         return 0
     if cluster_cpus is not None:
         reserved = settings.ray.cpus_per_process or 1
-        others = 1 + settings.scheduler_count + (settings.journal_copy is not None)
-        return max(0, min(MAX_WORKERS, int(cluster_cpus / reserved) - others))
+        # One process holds queue, cache and binder.
+        other_processes = 1 + settings.scheduler_count + (settings.journal_copy is not None)
+        return max(0, min(MAX_WORKERS, int(cluster_cpus / reserved) - other_processes))
     # Some systems have no sched_getaffinity.
     usable_cores = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))
     return max(0, len(usable_cores(0)) - settings.scheduler_count)
@@ -102,7 +103,8 @@ def choose_workers(
     if not classes or not inputs.nodes:
         return WorkerCount(0, "the run has no pods or no nodes to evaluate")
     if calls_plugins:
-        shape_s, overhead_s = _cost_s(plan, inputs, classes, clock_s), MIN_PLUGINS_S
+        # Time to evaluate a class on all nodes, and the cost of asking workers.
+        shape_s, overhead_s = _plugin_time_s(plan, inputs, classes, clock_s), MIN_PLUGINS_S
         what = f"plugins take {shape_s * 1000:.1f} ms for each pod shape"
     else:
         shape_s, overhead_s = len(inputs.nodes) * NEW_CLASS_ROW_S, CLASS_WITH_LISTS_S
@@ -111,11 +113,12 @@ def choose_workers(
         )
         what += " pod shape"
     text = f"{what}; number of shapes: {len(classes)}"
-    wanted = math.ceil(shape_s / overhead_s)
+    # With more workers, each would evaluate for less time than its messages take.
+    useful = math.ceil(shape_s / overhead_s)
 
     def at_most(limit: int) -> int:
-        """Return the number of workers that pays, or 0."""
-        workers = max(1, min(limit, wanted))
+        """Return the number of workers, up to limit, that saves time; 0 if none does."""
+        workers = max(1, min(limit, useful))
         saved_s = len(classes) * (shape_s * (1 - 1 / workers) - overhead_s)
         return workers if workers >= 2 and saved_s >= WORKER_START_S else 0
 
@@ -130,14 +133,17 @@ def choose_workers(
 def _has_lists(plan: RunPlan, nodes: int) -> bool:
     """Whether workers would list the best nodes, in a run without the user's plugins."""
     settings = plan.settings
-    decides = may_list(settings) and not plan.plugins and settings.concurrency != "partitioned"
-    return decides and nodes >= MIN_NODES_FOR_LISTS
+    uses_lists = may_list(settings) and not plan.plugins and settings.concurrency != "partitioned"
+    return uses_lists and nodes >= MIN_NODES_FOR_LISTS
 
 
-def _cost_s(
+def _plugin_time_s(
     plan: RunPlan, inputs: RunInputs, classes: list[PodFacts], clock_s: Callable[[], float]
 ) -> float:
-    """Time that plugins take per pod class on all nodes, extrapolated from a sample of both."""
+    """Return the time that plugins take for a pod class on all nodes.
+
+    Extrapolated from a sample of classes and nodes. clock_s: returns the time.
+    """
     table = NodeTable(PodClasses())
     for index in range(min(SAMPLE_NODES, len(inputs.nodes))):
         table.add_node(inputs.nodes[index])

@@ -12,6 +12,8 @@ from roadstead.cli.options import RunOptions, gathered, run_parameters
 from roadstead.cli.session import Session
 
 TIMEOUT_S = 1800.0
+"""Default of --timeout; the slowest included workload takes minutes."""
+
 _PATH = click.Path(path_type=Path)
 
 

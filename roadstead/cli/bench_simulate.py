@@ -1,4 +1,7 @@
-"""`roadstead bench simulate`: how fast scenarios are played, with the floors to reach."""
+"""`roadstead bench simulate`: how fast scenarios are played, and whether they reach their floors.
+
+A floor is the required performance of a scenario: events per second, or processor time.
+"""
 
 from __future__ import annotations
 
@@ -35,14 +38,17 @@ if TYPE_CHECKING:
 
 FORMAT: Final = "roadstead.bench.simulate/1"
 SEED: Final = 1
+HEADS: Final = ("floor", "value", "calibrated", "reached", "pods", "lost", "CPU", "memory")
+"""Headings of the columns after the scenario."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScenarioFigures:
-    """The figures of a scenario.
+    """The measured figures of a scenario.
 
-    events: arrivals and departures. calibrated_s: processor time on the machine for which floors
-    are given. losses: pods that ended because their node was lost.
+    events: arrivals and departures. losses: pods that ended because their node was lost. pending:
+    pods at the end. additions_s: duration of a fixed number of additions, which measures the
+    machine. calibrated_s: processor time on the machine for which floors are given.
     """
 
     name: str
@@ -106,16 +112,16 @@ def chosen_plans(names: Sequence[str], *, has_openb: bool, slow: bool) -> list[B
 def measure(
     plan: BenchPlan, openb: Path | None, compiled_kernel: CompiledKernel
 ) -> ScenarioFigures:
-    """Play a scenario, with its tables written to a temporary folder."""
+    """Play a scenario and measure it; its tables are written, to a temporary folder."""
     trace = read_openb(openb) if plan.needs_openb and openb is not None else None
-    made = plan.make(trace)
+    scenario = plan.make(trace)
     calibration = calibrate()
     gc.collect()
     reset_peak_memory()
-    runs = shown_runs(made.horizon_us, 1)
+    runs = shown_runs(scenario.horizon_us, runs=1)
     with tempfile.TemporaryDirectory() as folder, runs as on_progress:
         summary = play(
-            made,
+            scenario,
             Variant(SEED),
             Path(folder),
             compiled_kernel,
@@ -172,9 +178,6 @@ def _print(results: Sequence[ScenarioFigures], commit: str) -> None:
         console.print(Text(line, style="dim"))
     columns = [text_column("scenario"), *map(Column, HEADS)]
     print_table(console, "", columns, [list(_cells(each)) for each in results])
-
-
-HEADS: Final = ("floor", "value", "calibrated", "reached", "pods", "lost", "CPU", "memory")
 
 
 def _cells(each: ScenarioFigures) -> Iterator[str]:

@@ -14,7 +14,7 @@ from roadstead.report.text_table import Cells, Column, print_table, text_column
 from roadstead.report.units import human_bytes, human_seconds, percent
 
 PHASES_SHOWN = 6
-FILE_CHARS = 140
+WIDTH_OF_FILE_CHARS = 140
 """Width of output that is not to a terminal."""
 
 TITLES = {
@@ -23,12 +23,13 @@ TITLES = {
     "latency_p99_s": "latency p99",
     "peak_bytes": "memory",
 }
+"""Titles of the figures that are compared."""
 
 
 def wide_console(*, stderr: bool = False) -> Console:
-    """A console of the terminal's width; without a terminal, wide enough for names of workloads."""
+    """Return a console of the terminal's width, or one wide enough for names of workloads."""
     console = Console(stderr=stderr)
-    return console if console.is_terminal else Console(stderr=stderr, width=FILE_CHARS)
+    return console if console.is_terminal else Console(stderr=stderr, width=WIDTH_OF_FILE_CHARS)
 
 
 def print_bench(
@@ -42,7 +43,7 @@ def print_bench(
 
 
 def _print_rates(console: Console, outcomes: Sequence[WorkloadResult]) -> None:
-    figures = (
+    headings = (
         *("pods/s", "spread", "bound", "in", "CPU"),
         *("p50", "p99", "gap", "gap CPU", "memory", "kernel"),
     )
@@ -65,7 +66,7 @@ def _print_rates(console: Console, outcomes: Sequence[WorkloadResult]) -> None:
             percent(each.kernel.share),
         ]
         rows.append(row)
-    print_table(console, "", [text_column("workload"), *map(Column, figures)], rows)
+    print_table(console, "", [text_column("workload"), *map(Column, headings)], rows)
 
 
 def _print_phases(console: Console, outcome: WorkloadResult) -> None:
@@ -74,8 +75,9 @@ def _print_phases(console: Console, outcome: WorkloadResult) -> None:
         [phase, percent(share)] for phase, share in [*each.shares.items()][:PHASES_SHOWN]
     ]
     if each.processes > 1:
-        critical = human_seconds(each.critical_us_per_pod / 1e6)
-        rows.append(["CPU of the busiest process", f"{critical} a pod"])
+        busiest = human_seconds(each.critical_us_per_pod / 1e6)
+        rows.append(["CPU of the busiest process", f"{busiest} a pod"])
+    # Reason → number of pods, the most frequent reason first.
     for why, pods in sorted(each.kernel.reference.items(), key=lambda item: -item[1]):
         rows.append([f"decided without the kernel: {why}", f"{pods:,} pods"])
     title = f"Where the time went: {each.name}"
@@ -91,6 +93,7 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
     ]
     rows: list[Cells] = []
     for each in comparison.changes:
+        # Neither better nor worse if the difference is within the noise.
         style = "" if each.better is None else "green" if each.better else "red"
         factor = Text(f"× {each.factor:.2f}", style=style)
         before, after = (_shown(each.figure, value) for value in (each.before, each.after))

@@ -31,7 +31,12 @@ from roadstead.run import RunPlan
 
 @dataclass(frozen=True, slots=True)
 class BenchSelection:
-    """The workloads to run. names: empty for all that are marked as measured."""
+    """The workloads to run, and how.
+
+    names: of the workloads; empty for all that upstream measures, or all of `file`. file: workloads
+    in place of the included ones. openb: the trace of workload openb. runs: of each workload.
+    profiles: whether the processes are sampled for a profile.
+    """
 
     names: tuple[str, ...]
     file: Path | None
@@ -41,7 +46,7 @@ class BenchSelection:
     profiles: bool
 
     def known(self, seed: int = 0) -> list[Entry]:
-        """All known workloads."""
+        """Return the workloads that can be selected."""
         return of_file(self.file) if self.file is not None else built_in(seed, self.openb)
 
     def entries(self, seed: int) -> list[Entry]:
@@ -54,7 +59,10 @@ class BenchSelection:
 
 @dataclass(slots=True)
 class BenchResults:
-    """The results. samples: of the profile, by workload and process."""
+    """The results of all workloads, one for each measured interval.
+
+    samples: of the profile, by "workload: process".
+    """
 
     outcomes: list[WorkloadResult] = field(default_factory=list)
     samples: dict[str, list[Samples]] = field(default_factory=dict)
@@ -69,7 +77,7 @@ def print_list(selection: BenchSelection) -> None:
 
 
 def read_older(path: Path | None) -> Json | None:
-    """Read the older result, before benchmarks run, so that a wrong file is reported early."""
+    """Read the result to compare with. Called before any run, so a wrong file is reported early."""
     return None if path is None else read_result(path)
 
 
@@ -94,7 +102,8 @@ def run_all(
         chosen = _config_of(script, config)
         run_plan = plans.make_plan(options, settings, chosen, script.cluster)
         runs = [_run(session, script, run_plan, selection, results) for _ in range(selection.runs)]
-        results.outcomes += [workload_result(intervals) for intervals in zip(*runs, strict=True)]
+        # An interval is measured once in each run.
+        results.outcomes += [workload_result(interval) for interval in zip(*runs, strict=True)]
     return results
 
 
@@ -112,6 +121,7 @@ def _run(
     selection: BenchSelection,
     results: BenchResults,
 ) -> list[BenchMetrics]:
+    # Objects of earlier runs must count neither as garbage nor as memory of this one.
     gc.collect()
     reset_peak_memory()
     with shown_progress() as progress:

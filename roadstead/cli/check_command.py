@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from roadstead.journal.segment_end import Closed, UnreadBytes
     from roadstead.journal.segments import Reader
 
-SHOWN = 20
+VIOLATIONS_SHOWN = 20
 
 
 @click.command("check", cls=ReportingCommand)
@@ -28,7 +28,7 @@ SHOWN = 20
 @click.option(
     "--show",
     type=click.IntRange(0),
-    default=SHOWN,
+    default=VIOLATIONS_SHOWN,
     show_default=True,
     metavar="N",
     help="Maximum number of violations to show; 0 shows all.",
@@ -63,6 +63,7 @@ def check_command(folder: Path, show: int, output_format: OutputFormat) -> None:
     from roadstead.cli.check_simulated import check_simulated
     from roadstead.journal_copy.folder import INCOMPLETE
 
+    # A simulated run has tables in place of a journal.
     if runs := runs_in(folder):
         check_simulated(runs, show, output_format)
         return
@@ -72,6 +73,7 @@ def check_command(folder: Path, show: int, output_format: OutputFormat) -> None:
     if not journal.is_dir() or not any(journal.glob("*.segment")):
         rule = "holds no journal (roadstead schedule --output writes one, roadstead demo does not)"
         raise InputError(rule, source=str(journal))
+    # A file of this name marks a copy that was still being filled.
     if (journal / INCOMPLETE).exists():
         rule = "is a copy that lacks records of its journal: check the journal, or another copy"
         raise InputError(rule, source=str(journal))
@@ -86,9 +88,11 @@ def check_command(folder: Path, show: int, output_format: OutputFormat) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """The result of checking a journal. end: its end record, if it has one.
+    """The result of checking a journal.
 
-    compared: number of bound pods compared with the written placements; None if not compared.
+    end: its end record, with number and digest of all records; None without one. left_out: parts
+    that were not read. compared: number of bound pods compared with the written placements; None if
+    not compared.
     """
 
     result: Checked
@@ -100,7 +104,7 @@ class _Found:
 
 def _checked(journal: Path, output: Path | None) -> _Found:
     """Check a journal. Raises InputError if this release cannot read it."""
-    from roadstead.cli.check_output import compared
+    from roadstead.cli.check_output import differences_of_output
     from roadstead.invariants.checker import Checker
     from roadstead.journal.bound import BoundPods
     from roadstead.journal.disk import RealDisk
@@ -110,6 +114,7 @@ def _checked(journal: Path, output: Path | None) -> _Found:
 
     reader, checker, bound = Reader(RealDisk(journal), stops_at_damage=True), Checker(), BoundPods()
     try:
+        # A group of records was flushed together.
         for group in reader.groups():
             bound.apply(group)
             for record in group:
@@ -117,20 +122,22 @@ def _checked(journal: Path, output: Path | None) -> _Found:
     except JournalError as unreadable:
         raise InputError(str(unreadable)) from unreadable
     result = checker.finish()
+    # A file of this name marks a run whose outcome was written.
     is_finished = (journal / FINISHED).exists()
     count = None
     if is_finished and output is not None:
-        result.violations += compared(output, bound.pods)
+        result.violations += differences_of_output(output, bound.pods)
         count = len(bound.pods)
     left_out = _left_out(reader, is_finished=is_finished)
     return _Found(result, reader.last_lsn, reader.closed, left_out, count)
 
 
 def _left_out(reader: Reader, *, is_finished: bool) -> tuple[UnreadBytes, ...]:
-    """Parts that could not be read, and a missing end record."""
+    """Return the parts that could not be read, or else a missing end record."""
     from roadstead.journal.segment_end import UnreadBytes
 
     found = [each for each in (reader.damage, reader.tail) if each is not None]
+    # Segments of format 1 have no end record.
     has_end = reader.closed is not None or (reader.ends and reader.ends[-1].header.format == 1)
     if is_finished and not has_end and not found:
         last = reader.ends[-1]

@@ -13,14 +13,16 @@ DURABLE = "I9"
 """The invariant that every acknowledged bind, and so every one in an output, is in the journal."""
 
 RUN_FILE, JOURNAL = "run.json", "journal"
-FILES = ("placements.json", "placements.parquet")
+"""Names in an output folder: the description of the run, and the folder of its journal."""
+
+PLACEMENT_FILES = ("placements.json", "placements.parquet")
 
 Bound = Mapping[str, tuple[str, str]]
-"""uid → (key, node)."""
+"""UID of a pod → (its key, the name of its node)."""
 
 
 def journal_and_output(folder: Path) -> tuple[Path, Path | None]:
-    """The journal that a folder is, contains or names, and the output folder of its run, if any.
+    """Return the journal that a folder is, contains or names, and the run's output folder, if any.
 
     If a run kept its journal elsewhere (`--journal`), its `run.json` names that folder.
     """
@@ -34,7 +36,7 @@ def journal_and_output(folder: Path) -> tuple[Path, Path | None]:
 
 
 def _named_journal(path: Path) -> Path | None:
-    """The journal that a run's `run.json` names, or None."""
+    """Return the journal that a run's `run.json` names, or None."""
     try:
         found = json.loads(path.read_bytes())["settings"]["journal"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
@@ -42,18 +44,19 @@ def _named_journal(path: Path) -> Path | None:
     return Path(found) if isinstance(found, str) else None
 
 
-def compared(folder: Path, bound: Bound) -> list[Violation]:
-    """The differences between the placements of an output and the bound pods of its journal."""
-    return [found for name in FILES for found in _compared(folder / name, bound)]
+def differences_of_output(folder: Path, bound: Bound) -> list[Violation]:
+    """Return the differences between an output's placements and the pods bound in its journal."""
+    return [found for name in PLACEMENT_FILES for found in _differences(folder / name, bound)]
 
 
-def _compared(path: Path, bound: Bound) -> Iterator[Violation]:
+def _differences(path: Path, bound: Bound) -> Iterator[Violation]:
     try:
         rows = _parquet(path) if path.suffix == ".parquet" else _json(path)
+        # By UID, as in `Bound`.
         written = {uid: (pod, node) for pod, uid, node in rows}
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as failure:
         text = cut_short(str(failure) or type(failure).__name__)
-        yield Violation(0, DURABLE, path.name, "", f"cannot be read: {text}")
+        yield Violation(0, DURABLE, pod=path.name, node="", text=f"cannot be read: {text}")
         return
     for uid in sorted(written.keys() | bound.keys()):
         pod, node = written.get(uid, bound.get(uid, ("", "")))

@@ -123,7 +123,7 @@ def pack_command(
     from roadstead.api.cluster_pack import pack
 
     packed = pack(
-        output, plugin_files=plugin_files, with_packages=not without_packages, is_replaced=force
+        output, plugin_files=plugin_files, with_packages=not without_packages, may_replace=force
     )
     click.echo(f"{packed.environment}: the runtime environment")
     click.echo(f"{packed.wheel}: {packed.modules} modules, {packed.size_bytes / 1e6:.1f} MB")

@@ -46,10 +46,10 @@ def play_and_compare(
     if a == b:
         raise InputError("is the same configuration as --a", source="--b", value=cut_short(b))
     file = load_scenario(path)
+    # A sweep over one axis: the configuration.
     planned = sweep_of(file, [axis_of(file, CONFIG, (a, b))], seeds)
-    rows, end = run_scenarios(
-        session, file, planned, jobs, SweepTarget(output, False, output_format)
-    )
+    target = SweepTarget(output, has_tables=False, output_format=output_format)
+    rows, end = run_scenarios(session, file, planned, jobs, target)
     found = compare_configs(names, (a, b), rows)
     if found.differences:
         show(found, output_format)
@@ -60,7 +60,10 @@ def play_and_compare(
 def compare_finished(
     first: Path, second: Path, given: Mapping[str, object], output_format: OutputFormat
 ) -> None:
-    """Compare two finished runs or sweeps. given: options that have no use with them."""
+    """Compare two finished runs or sweeps.
+
+    given: by flag, the values of options that have no use with finished runs; None if not given.
+    """
     for flag, value in given.items():
         if value is not None:
             raise InputError("has no use with two finished runs", source=flag)
@@ -71,7 +74,7 @@ def compare_finished(
 
 
 def show(found: Comparison, output_format: OutputFormat) -> None:
-    """Print the differences."""
+    """Print the differences, metric by metric."""
     if output_format == "json":
         print_json(found.document())
         return
@@ -85,6 +88,7 @@ def show(found: Comparison, output_format: OutputFormat) -> None:
         [
             each.metric,
             *(significant(value, 4) for value in (each.a, each.b, each.difference)),
+            # Student's t interval, and that of resampled pairs.
             *(_interval(band) for band in (each.student, each.bootstrap)),
             each.verdict,
         ]

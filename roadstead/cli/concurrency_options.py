@@ -8,9 +8,11 @@ from dataclasses import dataclass
 import click
 
 AUTO = "auto"
+"""Value of --workers: the number is chosen when nodes and pods are known."""
 
 Callback = Callable[..., None]
-Seconds = tuple[float, float]
+SimulatedTimes = tuple[float, float]
+"""Seconds for each job, and for each of its pods."""
 
 
 class SchedulersType(click.ParamType[int | dict[str, int]]):
@@ -56,14 +58,14 @@ class WorkersType(click.ParamType[int | str]):
             self.fail(f"{text!r} is neither a number nor {AUTO}", param, ctx)
 
 
-class DecisionTimeType(click.ParamType[tuple[str, Seconds]]):
+class DecisionTimeType(click.ParamType[tuple[str, SimulatedTimes]]):
     """`batch=0.1,0.005`: type of job, seconds per job, seconds per pod."""
 
     name = "KIND=JOB_S,TASK_S"
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, Seconds]:
+    ) -> tuple[str, SimulatedTimes]:
         kind, _, times = str(value).partition("=")
         try:
             job_s, task_s = (float(each) for each in times.split(","))
@@ -87,7 +89,7 @@ class ConcurrencyOptions:
     conflicts: str | None = None
     transaction: str | None = None
     staleness: float | None = None
-    decision_time: tuple[tuple[str, Seconds], ...] = ()
+    decision_time: tuple[tuple[str, SimulatedTimes], ...] = ()
     partition_policy: str | None = None
     partition_refresh: float | None = None
 
@@ -97,7 +99,7 @@ class ConcurrencyOptions:
         return self.workers == AUTO
 
     def overrides(self) -> dict[str, object]:
-        """Settings given as flags; None if a flag is missing."""
+        """Return the settings that flags override, by dotted name; None for a missing flag."""
         times: dict[str, object] = {
             f"decision_time.{kind}": {"job_s": job_s, "task_s": task_s}
             for kind, (job_s, task_s) in self.decision_time

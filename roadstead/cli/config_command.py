@@ -84,9 +84,10 @@ def config_command(
     loaded = load_effective(path, preset, plugin)
     if notes:
         text = config_text.notes_text(loaded, output_format)
+        # Without notes, nothing is printed; JSON is then an empty list.
         click.echo(text, nl=output_format == "json" or bool(loaded.notes))
         return
     for note in config_notes(loaded):
         echo_note(note)
-    text_of = config_text.effective_text if effective else config_text.document_text
-    click.echo(text_of(loaded, output_format))
+    format_text = config_text.effective_text if effective else config_text.document_text
+    click.echo(format_text(loaded, output_format))

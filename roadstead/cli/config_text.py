@@ -12,7 +12,7 @@ import yaml
 from roadstead.config.load import LoadedConfig
 from roadstead.config.model import ProfileConfig
 
-# The order of the extension points of one pod.
+# In the order in which they run for one pod.
 _EXTENSION_POINTS: Final = (
     *("preEnqueue", "queueSort", "preFilter", "filter", "postFilter", "preScore", "score"),
     *("reserve", "permit", "preBind", "bind", "postBind"),
@@ -39,7 +39,7 @@ _GoDumper.add_representer(str, _GoDumper.represent_text)
 
 
 def document_text(loaded: LoadedConfig, output_format: str) -> str:
-    """The complete document, with every default."""
+    """Return the complete document, with every default."""
     if output_format == "json":
         return json.dumps(loaded.document, indent=2, ensure_ascii=False)
     text: str = yaml.dump(
@@ -53,7 +53,7 @@ def document_text(loaded: LoadedConfig, output_format: str) -> str:
 
 
 def notes_text(loaded: LoadedConfig, output_format: str) -> str:
-    """How each part of an older document was translated."""
+    """Return notes on how each part of an older document was translated."""
     if output_format == "json":
         notes = [note.document() for note in loaded.notes]
         return json.dumps(notes, indent=2, ensure_ascii=False)
@@ -61,7 +61,7 @@ def notes_text(loaded: LoadedConfig, output_format: str) -> str:
 
 
 def effective_text(loaded: LoadedConfig, output_format: str) -> str:
-    """The plugins of each extension point."""
+    """Return the plugins of each extension point."""
     if output_format == "json":
         return json.dumps(loaded.effective(), indent=2, ensure_ascii=False)
     return "\n\n".join(_table(profile) for profile in loaded.config.profiles)

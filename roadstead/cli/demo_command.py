@@ -84,7 +84,7 @@ def demo_command(
             raise click.UsageError("only --seed, --output and --force apply to --live")
         from roadstead.cli.live_demo import live_demo
 
-        live_demo(output, options.seed or 0, is_replaced=force)
+        live_demo(output, options.seed or 0, may_replace=force)
         return
     default = (SMALL_NODES, SMALL_PODS) if small else (NODES, PODS)
     with session.watch.phase("read inputs"):
@@ -93,8 +93,8 @@ def demo_command(
         from roadstead.cli import scheduling
         from roadstead.inputs.loaded import load_generated
 
-        report = scheduling.ResultTarget(output_format, output)
-        report.check(is_replaced=force or options.resume)
+        target = scheduling.ResultTarget(output_format, output)
+        target.check(may_replace=force or options.resume)
         settings = plans.read_settings(options)
         session.launcher().prepare(settings, plans.log_dir(options))
         loaded = load_generated(
@@ -105,4 +105,4 @@ def demo_command(
         )
         digests = plans.plan_digests(options, ConfigText()) if output is not None else ()
     run_plan = plans.make_plan(options, settings, ConfigText(), loaded.cluster)
-    scheduling.schedule(session, loaded, run_plan, report, digests)
+    scheduling.schedule(session, loaded, run_plan, target, digests)

@@ -99,7 +99,7 @@ def explain_command(
     from roadstead.report.paths import check_file
 
     if html is not None:
-        check_file(html, is_replaced=force)
+        check_file(html, may_replace=force)
     settings = plans.read_settings(options.or_inline())
     config = plans.read_config(options)
     loaded = load(source, with_digests=False)

@@ -28,9 +28,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What to explain. pod: a name for `find_pod`; None for every pending pod.
+    """What to explain.
 
-    after_run: schedule the other pods first.
+    pod: name of a pod or a workload; None for every pending pod. after_run: schedule the other pods
+    first.
     """
 
     pod: str | None
@@ -39,7 +40,10 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class ExplanationTarget:
-    """The output of an explanation. top: as in `ShownLimits.of`. html: file for a page."""
+    """The output of an explanation.
+
+    top: number of nodes to show, None for the default. html: file for a page, None for none.
+    """
 
     output_format: OutputFormat
     top: int | None = None
@@ -67,6 +71,7 @@ def _explain_pod(
     target: ExplanationTarget,
 ) -> None:
     assert question.pod is not None, "a question about one pod"
+    # For a pod that was refused at its creation, the error names the reason.
     found = find_created(loaded, question.pod)
     if found.note:
         echo_note(found.note)

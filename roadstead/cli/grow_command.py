@@ -101,7 +101,7 @@ def grow_command(
     """
     from roadstead.api.what_if import ChosenNodes
 
-    # Neither of them, or both.
+    # Both are given, or neither.
     if shrink == (catalog is not None):
         raise click.UsageError("use either --catalog FILE or --shrink")
     if not shrink and (zones or selector):

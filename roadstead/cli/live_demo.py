@@ -26,10 +26,14 @@ DEFAULT_FOLDER: Final = Path("demo.run")
 WAITS_BY_OWNER: Final = (
     "SELECT owner, count(*) AS pods, max(waited_us) / 1e6 AS longest_s FROM pods GROUP BY owner"
 )
+"""An example of a query on the tables of the run."""
 
 
 class LiveRecorder(Recorder):
-    """Shows each event and sample. longest: the pod that waited longest."""
+    """Shows each event and sample of the simulation.
+
+    longest: the key of the pod that waited longest so far.
+    """
 
     def __init__(self, view: View) -> None:
         self._view = view
@@ -51,22 +55,22 @@ class LiveRecorder(Recorder):
             self.longest = f"{pod.identity.namespace}/{pod.identity.name}"
 
 
-def live_demo(output: Path | None, seed: int, *, is_replaced: bool) -> None:
-    """Play the day, show it, and print its figures and how to ask further.
+def live_demo(output: Path | None, seed: int, *, may_replace: bool) -> None:
+    """Play the day, show it, and print its figures and commands that explain them.
 
-    Raises InputError if the folder holds other files.
+    Raises InputError if the folder holds other files, unless these are of an earlier demo.
     """
     from rich.console import Console
 
     text = example_text(EXAMPLE)
-    file = read_scenario(text, source=f"{EXAMPLE}.yaml", directory=Path())
-    simulation, folder = prepare_simulation(file), output or DEFAULT_FOLDER
+    scenario = read_scenario(text, source=f"{EXAMPLE}.yaml", directory=Path())
+    simulation, folder = prepare_simulation(scenario), output or DEFAULT_FOLDER
     variants = simulation.variants(seed)
-    is_replaced |= _is_earlier_demo(folder, text)
-    prepare_folder(simulation, folder, variants, is_replaced=is_replaced, is_resumed=False)
+    may_replace |= _is_earlier_demo(folder, text)
+    prepare_folder(simulation, folder, variants, may_replace=may_replace, is_resumed=False)
     with shown_fleet(Console(stderr=True), simulation.plan.horizon_us) as view:
         live = LiveRecorder(view)
-        summaries = list(play_all(simulation, folder, variants, _ignore, live))
+        summaries = list(play_all(simulation, folder, variants, _show_nothing, live))
     write_report(folder, [*variants], summaries)
     print_summaries(Console(), dict(zip(variants, summaries, strict=True)))
     shown, longest = shlex.quote(str(folder)), live.longest
@@ -80,5 +84,5 @@ def _is_earlier_demo(folder: Path, text: str) -> bool:
     return scenario.is_file() and scenario.read_text("utf-8", errors="replace") == text
 
 
-def _ignore(_: str, __: object) -> None:
-    """Do nothing: the recorder shows the run."""
+def _show_nothing(_: str, __: object) -> None:
+    """Show no progress: the recorder shows the run."""

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from roadstead.simulator.recording import RecordedWorld
 
 MINUTE_US: Final = 60_000_000
-PACE_S: Final = 8.0
-"""Minimum time in which a whole run is shown on a terminal, so that it can be watched."""
+SHOWN_MIN_S: Final = 8.0
+"""Minimum time for which a run is shown on a terminal, so that it can be watched."""
 
-EVENTS: Final = 9
+EVENTS_SHOWN: Final = 9
 """Number of events below the table of zones."""
 
-LINE_US: Final = 120 * MINUTE_US
+LINE_INTERVAL_US: Final = 120 * MINUTE_US
 """Interval of the lines without a terminal."""
 
 NODE_TAINTS: Final = "node.kubernetes.io/"
@@ -38,7 +38,7 @@ NODE_TAINTS: Final = "node.kubernetes.io/"
 
 @dataclass(frozen=True, slots=True)
 class ZoneFrame:
-    """A zone at one time. available: nodes that accept pods. cpu_share: requested, 0 to 1."""
+    """A zone at one time. available: nodes that accept pods. cpu_share: requested share, 0 to 1."""
 
     name: str
     nodes: int
@@ -49,7 +49,7 @@ class ZoneFrame:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A fleet at one time."""
+    """A fleet at one time, with numbers of pods. ended: since the start."""
 
     now_us: int
     running: int
@@ -72,7 +72,8 @@ def clock(now_us: int) -> str:
 
 def frame_of(world: RecordedWorld) -> Frame:
     """Return what a view shows of a fleet now."""
-    rows = {row[:3]: row[3] for row in sample_rows(world)}
+    # By zone, metric and resource.
+    values = {row[:3]: row[3] for row in sample_rows(world)}
     nodes = Counter(node.zone for node in world.nodes.values())
     available = Counter(node.zone for node in world.nodes.values() if _is_available(node))
     running = Counter(world.nodes[life.node].zone for life in world.pods.values() if life.node)
@@ -82,20 +83,20 @@ def frame_of(world: RecordedWorld) -> Frame:
             nodes[zone],
             available[zone],
             running[zone],
-            rows.get((zone, "requested", "cpu"), 0.0)
-            / max(1.0, rows.get((zone, "allocatable", "cpu"), 0.0)),
+            values.get((zone, "requested", "cpu"), 0.0)
+            / max(1.0, values.get((zone, "allocatable", "cpu"), 0.0)),
         )
         for zone in sorted(nodes)
     )
     running_all, pending, ended = (
-        int(rows[WHOLE_FLEET, metric, ""]) for metric in ("running", "pending", "ended")
+        int(values[WHOLE_FLEET, metric, ""]) for metric in ("running", "pending", "ended")
     )
     return Frame(world.now_us, running_all, pending, ended, tuple(zones))
 
 
 def _is_available(node: NodeFacts) -> bool:
-    is_marked = any(taint.key.startswith(NODE_TAINTS) for taint in node.taints)
-    return not node.unschedulable and not is_marked
+    has_node_taint = any(taint.key.startswith(NODE_TAINTS) for taint in node.taints)
+    return not node.unschedulable and not has_node_taint
 
 
 def event_text(now_us: int, note: Note) -> str:
@@ -104,9 +105,10 @@ def event_text(now_us: int, note: Note) -> str:
 
 
 class LatestEvents:
-    """Events since the last frame; those of one kind and minute become one line."""
+    """Events since the previous frame; those of one kind and minute become one line."""
 
     def __init__(self) -> None:
+        # (minute, kind of event) → text of the first event, number of events.
         self._lines: dict[tuple[str, str], tuple[str, int]] = {}
 
     def add(self, now_us: int, note: Note) -> None:
@@ -137,7 +139,7 @@ class View(Protocol):
 
 
 class LineView:
-    """Writes lines to standard error: events by kind, and the fleet each LINE_US."""
+    """Writes lines to standard error: events by kind and minute, and at intervals the fleet."""
 
     def __init__(self) -> None:
         self._next_us = 0
@@ -150,14 +152,15 @@ class LineView:
         for line in self._latest.pop_lines():
             click.echo(line, err=True)
         if frame.now_us >= self._next_us:
-            self._next_us = frame.now_us + LINE_US
+            self._next_us = frame.now_us + LINE_INTERVAL_US
             click.echo(frame.line(), err=True)
 
 
 class TerminalView:
     """Keeps a table of zones and the latest events on a terminal.
 
-    horizon_us: of the run, which lasts PACE_S at least. read_s, sleep: the clock.
+    horizon_us: of the run, which is shown for SHOWN_MIN_S at least. read_s, sleep: of the real
+    clock.
     """
 
     def __init__(
@@ -170,7 +173,7 @@ class TerminalView:
         self._live, self._horizon_us = live, horizon_us
         self._read_s, self._sleep = read_s, sleep
         self._began_s = read_s()
-        self._events: deque[str] = deque(maxlen=EVENTS)
+        self._events: deque[str] = deque(maxlen=EVENTS_SHOWN)
         self._latest = LatestEvents()
 
     def event(self, now_us: int, note: Note) -> None:
@@ -179,7 +182,7 @@ class TerminalView:
     def frame(self, frame: Frame) -> None:
         self._events.extend(self._latest.pop_lines())
         self._live.update(picture(frame, self._horizon_us, list(self._events)), refresh=True)
-        due_s = self._began_s + PACE_S * frame.now_us / self._horizon_us
+        due_s = self._began_s + SHOWN_MIN_S * frame.now_us / self._horizon_us
         self._sleep(max(0.0, due_s - self._read_s()))
 
 

@@ -84,7 +84,7 @@ have, 130 or 143 interrupted (SIGINT, SIGTERM).
 
 
 class LazyGroup(click.Group):
-    """A group that knows its commands by name, and imports one when it is called."""
+    """A group that imports the module of a command only when the command is called."""
 
     def __init__(self, open_launcher: OpenLauncher) -> None:
         super().__init__(
@@ -97,6 +97,7 @@ class LazyGroup(click.Group):
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> object:
+        # SIGINT and SIGTERM are raised as Interrupted.
         with interruptible():
             try:
                 return super().invoke(ctx)
@@ -129,7 +130,11 @@ class LazyGroup(click.Group):
 
 
 def build_cli(open_launcher: OpenLauncher) -> click.Group:
-    """Build the command line. Each command that has a run calls `open_launcher` once."""
+    """Build the command line.
+
+    open_launcher: returns the object that executes runs on actors; a command that has runs calls it
+    once.
+    """
     group = LazyGroup(open_launcher)
     click.version_option(__version__, prog_name="roadstead", message="%(prog)s %(version)s")(group)
     return group

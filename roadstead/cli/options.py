@@ -17,11 +17,15 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 Callback = Callable[..., None]
+"""The function of a command."""
+
 OutputFormat = Literal["table", "json"]
 RunFormat = Literal["table", "wide", "json", "yaml", "csv", "name", "bindings"]
 QueryFormat = Literal["table", "csv", "json"]
+"""Values of --format: of most commands, of those that schedule, and of `roadstead query`."""
 
 NO_JOURNAL: Final = "none"
+"""Value of --journal for a run without journal."""
 PRESETS: Final = "binpack, default, gpu-binpack, spread"
 
 
@@ -29,7 +33,8 @@ PRESETS: Final = "binpack, default, gpu-binpack, spread"
 class SourceOptions:
     """The source of nodes and pods: manifests, a trace, or a moment of a simulated run.
 
-    at: text of a time, None for the start of the run.
+    cluster, pods: names of files and folders, globs, or "-". run: folder of a simulated run. at:
+    the moment as a text, None for the start of that run.
     """
 
     cluster: tuple[str, ...] = ()
@@ -41,10 +46,10 @@ class SourceOptions:
     run: Path | None = None
     at: str | None = None
 
-    def check(self, *others: str | None) -> None:
+    def check(self, *other_inputs: str | None) -> None:
         """Raise UsageError unless there is exactly one source.
 
-        Standard input ("-") may occur once, including in `others`.
+        other_inputs: input files of other options. Only one file may be standard input ("-").
         """
         if self.run is not None and (self.trace is not None or self.cluster or self.pods):
             raise click.UsageError("--run excludes --cluster, --pods and --trace")
@@ -60,7 +65,7 @@ class SourceOptions:
             raise click.UsageError("no input given: use --cluster and --pods, or --trace")
         if self.trace is None and not self.cluster:
             raise click.UsageError("--pods needs --cluster, which has the nodes")
-        if (*self.cluster, *self.pods, *others).count(STDIN) > 1:
+        if (*self.cluster, *self.pods, *other_inputs).count(STDIN) > 1:
             raise click.UsageError("only one option can read standard input (-)")
 
 
@@ -86,6 +91,7 @@ class RunOptions:
     plugin: tuple[str, ...] = ()
 
     def check(self) -> None:
+        """Raise UsageError for options that exclude each other."""
         if self.config is not None and self.preset is not None:
             raise click.UsageError("--config and --preset exclude each other")
 
@@ -96,14 +102,17 @@ class RunOptions:
         return replace(self, runtime="inline")
 
     def overrides(self) -> dict[str, object]:
-        """Settings given as flags; None if a flag is missing."""
+        """Return the settings that flags override, by dotted name; None for a missing flag."""
         names = (
             *("runtime", "shards", "seed", "schedulers", "batch", "tie_break"),
             *("score_nodes", "journal", "journal_copy"),
         )
         given = {name: getattr(self, name) for name in names}
         given["ray.address"] = self.ray_address
-        return given | ({"journal": None} if self.journal == NO_JOURNAL else {})
+        if self.journal == NO_JOURNAL:
+            # Not a folder of this name; `plan.read_settings` removes the journal.
+            given["journal"] = None
+        return given
 
 
 _RUNTIME = click.option(

@@ -32,7 +32,7 @@ def read_settings(
     """Read the settings file, if any, and apply flags over it. Raises InputError.
 
     output: the run's output directory, which contains the journal by default. more_overrides:
-    settings of flags that are not among the options.
+    settings of other flags, by dotted name.
     """
     overrides = {**options.overrides(), **more_overrides}
     if options.settings is None:
@@ -65,7 +65,10 @@ def make_plan(
 
 
 def with_maximum_workers(settings: Settings, concurrency: ConcurrencyOptions) -> Settings:
-    """Settings with the maximum number of workers, to reserve processes before it is chosen."""
+    """Return the settings with the maximum number of workers, if the number is chosen later.
+
+    So the launcher can reserve processes while the inputs are read.
+    """
     if not concurrency.chooses_workers:
         return settings
     from roadstead.cli.auto_workers import free_cores
@@ -79,7 +82,7 @@ def with_workers(
     inputs: RunInputs,
     cluster_cpus: Callable[[], float | None],
 ) -> RunPlan:
-    """The plan with the number of workers chosen for `auto`; prints the reason on stderr.
+    """Return the plan with the number of workers chosen for `auto`; print the reason on stderr.
 
     cluster_cpus: returns the free CPUs of the Ray cluster that the run joined; None on one machine.
     """
@@ -87,6 +90,7 @@ def with_workers(
         return plan
     from roadstead.cli.auto_workers import choose_workers, free_cores
 
+    # On a Ray cluster, CPUs that are used now may become free during the run.
     free_cpus = cluster_cpus()
     cores, may_grow = free_cores(plan.settings, free_cpus), free_cpus is not None
     chosen = choose_workers(plan, inputs, cores=cores, may_grow=may_grow)
@@ -108,7 +112,7 @@ def refuse_auto_workers(concurrency: ConcurrencyOptions) -> None:
 
 
 def log_dir(options: RunOptions) -> str:
-    """The absolute path of the folder of logs; "" without logs.
+    """Return the absolute path of the folder of logs; "" without logs.
 
     Actors may have another working directory. Raises InputError if the folder cannot be written.
     """
@@ -119,6 +123,6 @@ def log_dir(options: RunOptions) -> str:
 
 
 def plan_digests(options: RunOptions, config: ConfigText) -> tuple[InputDigest, ...]:
-    """Digests of the configuration and the settings file, if given."""
-    settings = () if options.settings is None else (digest_of_file(options.settings),)
-    return (*config.digests(), *settings)
+    """Return the digests of the configuration and the settings file, if given."""
+    settings_digests = () if options.settings is None else (digest_of_file(options.settings),)
+    return (*config.digests(), *settings_digests)

@@ -10,6 +10,7 @@ from roadstead.scenario.summary import EventSummary, ScenarioSummary
 
 ZONES_SHOWN = 6
 ROWS_SHOWN = 20
+"""Maximum number of lines of a section."""
 
 
 def summary_lines(summary: ScenarioSummary) -> Iterator[str]:
@@ -36,6 +37,7 @@ def _figures(summary: ScenarioSummary) -> Iterator[tuple[str, str]]:
     replicas = sum(each.replicas for each in summary.controllers)
     yield "controllers", f"{len(summary.controllers):,} with {replicas:,} pods at first"
     yield "events", _counted_events(summary.events)
+    # Rounded up.
     samples = -(-summary.horizon_us // summary.sample_us)
     yield "horizon", f"{time_text(summary.horizon_us)}, {samples:,} samples"
     runs = len(summary.seeds) * len(summary.configs)
@@ -77,6 +79,7 @@ def _event(event: EventSummary) -> str:
     times = f"at {time_text(event.at_us)}"
     if event.every_us:
         times += f" and every {time_text(event.every_us)} ({event.occurrences:,.0f} times)"
+    # Negative: until the end.
     lasting = f" for {time_text(event.for_us)}" if event.for_us >= 0 else ""
     return f"{times}: {event.action} {nodes}{lasting}"
 

@@ -74,8 +74,8 @@ def schedule_command(
         from roadstead.cli import scheduling
         from roadstead.cli.sources import load
 
-        report = scheduling.ResultTarget(output_format, output)
-        report.check(is_replaced=force or options.resume)
+        target = scheduling.ResultTarget(output_format, output)
+        target.check(may_replace=force or options.resume)
         settings = plans.read_settings(options, output, concurrency.overrides())
         config = plans.read_config(options)
         session.launcher().prepare(
@@ -86,4 +86,4 @@ def schedule_command(
     run_plan = plans.make_plan(options, settings, config, loaded.cluster)
     launcher = session.launcher()
     run_plan = plans.with_workers(run_plan, concurrency, loaded.inputs, launcher.free_cpus)
-    scheduling.schedule(session, loaded, run_plan, report, digests)
+    scheduling.schedule(session, loaded, run_plan, target, digests)

@@ -22,7 +22,8 @@ from roadstead.protocol.errors import InputError
 from roadstead.report.result import InputDigest, RunResult
 from roadstead.run import RunPlan
 
-READ, WRITE = "read inputs", "write output"
+WRITE = "write output"
+"""Name of the phase in which the output directory is written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,36 +33,37 @@ class ResultTarget:
     output_format: RunFormat
     output: Path | None
 
-    def check(self, *, is_replaced: bool = True) -> None:
+    def check(self, *, may_replace: bool = True) -> None:
         """Raise InputError if the directory cannot be used; called before the run.
 
-        is_replaced: results of another run may be replaced.
+        may_replace: results of another run may be replaced.
         """
         if self.output is not None:
-            running.check_output(self.output, is_replaced=is_replaced)
+            running.check_output(self.output, may_replace=may_replace)
 
 
 def schedule(
     session: Session,
     loaded: Loaded,
     plan: RunPlan,
-    report: ResultTarget,
+    target: ResultTarget,
     digests: tuple[InputDigest, ...] = (),
 ) -> None:
     """Run the plan, write the output directory, print the result.
 
-    digests: of the configuration and settings files. Raises RoadsteadError if a step fails.
+    digests: of the configuration and settings files, for the output. Raises RoadsteadError if a
+    step fails.
     """
     print_notes(loaded)
     with reporting_kept_results(plan):
-        _carry_out(session, loaded, plan, report, digests)
+        _carry_out(session, loaded, plan, target, digests)
 
 
 def _carry_out(
     session: Session,
     loaded: Loaded,
     plan: RunPlan,
-    report: ResultTarget,
+    target: ResultTarget,
     digests: tuple[InputDigest, ...],
 ) -> None:
     with shown_progress() as progress:
@@ -73,17 +75,17 @@ def _carry_out(
             watch=session.watch,
             command=("roadstead", *session.args),
         )
-    if report.output is not None:
+    if target.output is not None:
         with session.watch.phase(WRITE):
-            running.write_result(report.output, result, plan, (*loaded.digests, *digests))
+            running.write_result(target.output, result, plan, (*loaded.digests, *digests))
         session.launcher().finish(plan)
     written_s = {name: s for name, s in session.watch.timings_s.items() if name == WRITE}
     timings_s = {**result.timings_s, **written_s}
     result = replace(result, timings_s=timings_s, elapsed_s=session.watch.elapsed_s)
-    print_result(result, running.reported_pods(loaded, result), report)
+    print_result(result, running.reported_pods(loaded, result), target)
     _print_plugin_failures(result, plan)
-    if report.output is None:
-        # Without an output directory, the run is finished once its result is printed.
+    if target.output is None:
+        # Printing replaces the output directory; until then, the run can be resumed.
         session.launcher().finish(plan)
 
 
@@ -123,11 +125,11 @@ def _print_plugin_failures(result: RunResult, plan: RunPlan) -> None:
             echo_note(note)
 
 
-def print_result(result: RunResult, pods: Sequence[Pod], report: ResultTarget) -> None:
+def print_result(result: RunResult, pods: Sequence[Pod], target: ResultTarget) -> None:
     """Print the result on standard output, and the output directory on standard error."""
-    print_in_form(report.output_format, result, pods)
-    if report.output is not None:
-        click.echo(f"\nWritten to {report.output}", err=True)
+    print_in_form(target.output_format, result, pods)
+    if target.output is not None:
+        click.echo(f"\nWritten to {target.output}", err=True)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 class Session:
     """One call of the command line.
 
-    open_launcher: called only when there is a run, because actors take long to import. args: the
-    command line without the program.
+    open_launcher: returns the object that executes runs; called only when there is a run, because
+    actors take long to import. args: the command line without the program. watch: measures its
+    phases. _opened: the launcher once it is opened, in a list because the class is frozen.
     """
 
     open_launcher: OpenLauncher

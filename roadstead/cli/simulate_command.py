@@ -69,7 +69,7 @@ def simulate_command(
     options = SimulateOptions(
         output,
         seed,
-        is_replaced=force,
+        may_replace=force,
         is_resumed=resume,
         is_wide=wide,
         output_format=output_format,

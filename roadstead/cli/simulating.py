@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from roadstead.simulator.engine import Engine
     from roadstead.simulator.summary import RunSummary, Waits
 
-SHOWN_US: Final = 60_000_000
-"""Times are shown in whole minutes."""
+TIME_STEP_US: Final = 60_000_000
+"""Simulated times are shown in whole minutes."""
 
-SILENT_S: Final = 15.0
-"""Time after which a line shows a run that has not reached its next tenth."""
+STEPS: Final = 10
+"""Equal parts of a run, if standard error is no terminal: a line is printed after each."""
 
-LINES: Final = 10
-"""Progress lines of a run if standard error is no terminal."""
+SILENT_MAX_S: Final = 15.0
+"""Real time after which a line is printed in the middle of a part, too."""
 
 OWNERS_MAX: Final = 50
 """Maximum number of rows of the table of waits by owner."""
@@ -44,11 +44,11 @@ OWNERS_MAX: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class SimulateOptions:
-    """The options of the command. seed: None for all."""
+    """The options of the command. seed: None for all seeds of the scenario."""
 
     output: Path | None
     seed: int | None
-    is_replaced: bool
+    may_replace: bool
     is_resumed: bool
     is_wide: bool
     output_format: OutputFormat
@@ -59,8 +59,8 @@ def simulate(path: Path, plugins: Sequence[str], options: SimulateOptions) -> No
     simulation = prepare_simulation(load_scenario(path), plugins)
     folder = options.output or Path(f"{path.stem}.run")
     variants = simulation.variants(options.seed)
-    replaces, resumes = options.is_replaced, options.is_resumed
-    prepare_folder(simulation, folder, variants, is_replaced=replaces, is_resumed=resumes)
+    replaces, resumes = options.may_replace, options.is_resumed
+    prepare_folder(simulation, folder, variants, may_replace=replaces, is_resumed=resumes)
     for note in simulation.plan.notes:
         echo_note(f"note: {note}")
     try:
@@ -92,7 +92,10 @@ def simulate(path: Path, plugins: Sequence[str], options: SimulateOptions) -> No
 def shown_runs(
     horizon_us: int, runs: int, clock_s: Callable[[], float] = monotonic
 ) -> Iterator[Callable[[str, Engine], None]]:
-    """Yield a callback that shows how far each run is: a bar on a terminal, otherwise lines."""
+    """Yield a callback that shows how far each run is: a bar on a terminal, otherwise lines.
+
+    runs: their number. clock_s: returns the real time.
+    """
     if sys.stderr.isatty():
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
@@ -114,21 +117,23 @@ def shown_runs(
 
             yield show
         return
+    # Name of a run → number of its parts for which a line was printed.
     steps: dict[str, int] = {}
     printed_s = clock_s()
 
-    def line(name: str, engine: Engine) -> None:
+    def print_line(name: str, engine: Engine) -> None:
         nonlocal printed_s
-        reached = LINES * engine.now_us // horizon_us
-        if reached > steps.get(name, 0) or clock_s() - printed_s >= SILENT_S:
-            steps[name], printed_s = reached, clock_s()
+        step = STEPS * engine.now_us // horizon_us
+        if step > steps.get(name, 0) or clock_s() - printed_s >= SILENT_MAX_S:
+            steps[name], printed_s = step, clock_s()
             click.echo(f"{name}: {_reached(engine, horizon_us)}", err=True)
 
-    yield line
+    yield print_line
 
 
 def _reached(engine: Engine, horizon_us: int) -> str:
-    now_us = engine.now_us // SHOWN_US * SHOWN_US
+    """Return how far a run is: the simulated time, and the number of created pods."""
+    now_us = engine.now_us // TIME_STEP_US * TIME_STEP_US
     return f"{time_text(now_us)} of {time_text(horizon_us)}, {engine.simulated_pods.created:,} pods"
 
 
@@ -141,8 +146,7 @@ def print_summaries(console: Console, summaries: Mapping[str, RunSummary]) -> No
         (*map(printable, summary_row(name, each)), f"{each.processor_s:.1f}")
         for name, each in summaries.items()
     ]
-    columns = [text_column("run"), *map(Column, HEADS[1:6])]
-    columns += [*map(Column, HEADS[6:]), Column("CPU s")]
+    columns = [text_column("run"), *map(Column, HEADS[1:]), Column("CPU s")]
     print_table(console, "Pods at the horizon, and waits from creation to bind", columns, rows)
 
 
@@ -151,14 +155,15 @@ def print_waits(console: Console, summaries: Mapping[str, RunSummary]) -> None:
     from roadstead.protocol.errors import printable
     from roadstead.report.text_table import Column, print_table, text_column
 
-    columns = [text_column("owner"), Column("bound"), *map(Column, HEADS[6:])]
+    quantiles = HEADS[6:]
+    columns = [text_column("owner"), Column("bound"), *map(Column, quantiles)]
     for name, summary in summaries.items():
         owners = sorted(summary.waits_of.items(), key=_longest_first)
         rows = [
             (
                 printable(owner) or "(none)",
                 f"{waits.pods:,}",
-                *(wait_text(waits.quantiles_us[each]) for each in HEADS[6:]),
+                *(wait_text(waits.quantiles_us[each]) for each in quantiles),
             )
             for owner, waits in owners[:OWNERS_MAX]
         ]
@@ -168,5 +173,6 @@ def print_waits(console: Console, summaries: Mapping[str, RunSummary]) -> None:
         print_table(console, title, columns, rows, left_out=left_out)
 
 
-def _longest_first(each: tuple[str, Waits]) -> tuple[int, str]:
-    return -each[1].quantiles_us["p99"], each[0]
+def _longest_first(owner_waits: tuple[str, Waits]) -> tuple[int, str]:
+    owner, waits = owner_waits
+    return -waits.quantiles_us["p99"], owner

@@ -15,6 +15,7 @@ from roadstead.protocol.errors import InputError, cut_short
 FILE_KEYS: Final = ("title", "study", "engine", "vary", "set", "seeds")
 FILE_MAX_BYTES: Final = 1 << 20
 PRODUCT: Final = "product"
+"""The study of Roadstead itself; the others are models of the literature."""
 
 PARAMETER_OF_FLAG: Final[Mapping[str, Mapping[str, str]]] = {
     "omega": {
@@ -31,7 +32,13 @@ PARAMETER_OF_FLAG: Final[Mapping[str, Mapping[str, str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class SweepDefinition:
-    """The definition of a sweep. seeds: number of seeds; first_seed: the first of them."""
+    """The definition of a sweep.
+
+    study: what is run. engine: how (`model`, `virtual`, `inline`, `ray`); "" for the study's
+    default. vary: parameter → its values, of which every combination is run. set: parameter → its
+    value in all runs. seeds: number of runs of a combination, with first_seed and the numbers after
+    it. source: of the definition, for errors.
+    """
 
     title: str = ""
     study: str = "omega"
@@ -43,7 +50,7 @@ class SweepDefinition:
     source: str = "flags"
 
 
-def of_preset(name: str) -> SweepDefinition:
+def preset_definition(name: str) -> SweepDefinition:
     """Return the sweep of a preset. Raises InputError for an unknown one."""
     preset = PRESETS.get(name)
     if preset is None:
@@ -61,7 +68,7 @@ def of_preset(name: str) -> SweepDefinition:
     )
 
 
-def of_file(path: Path) -> SweepDefinition:
+def file_definition(path: Path) -> SweepDefinition:
     """Read a sweep from a YAML or JSON file. Raises InputError for wrong content."""
     from roadstead.config.reader import read_document
 
@@ -120,12 +127,12 @@ def with_flags(
 ) -> SweepDefinition:
     """Apply `NAME=V,…` pairs and named flags: one value is set, several are swept.
 
-    A parameter that was swept before keeps its position, because the first one is the x axis.
+    A parameter that the definition already sweeps keeps its position; the first one is the x axis.
     """
     vary, constants = dict(definition.vary), dict(definition.set)
     names = PARAMETER_OF_FLAG.get(definition.study, {})
-    named = [(names.get(flag, flag), text) for flag, text in flags.items() if text is not None]
-    for name, text in (*pairs, *named):
+    from_flags = [(names.get(flag, flag), text) for flag, text in flags.items() if text is not None]
+    for name, text in (*pairs, *from_flags):
         values = [each.strip() for each in text.split(",")]
         constants.pop(name, None)
         if len(values) > 1:
@@ -136,7 +143,7 @@ def with_flags(
     return replace(definition, vary=vary, set=constants)
 
 
-def pair(text: str) -> tuple[str, str]:
+def split_pair(text: str) -> tuple[str, str]:
     """Split `NAME=V,…` into NAME and the values. Raises InputError."""
     name, equals, values = text.partition("=")
     if not equals or not name or not values:
@@ -147,7 +154,10 @@ def pair(text: str) -> tuple[str, str]:
 
 
 def study_of(definition: SweepDefinition, product: Study | None) -> Study:
-    """Return the study by name. Raises InputError for an unknown one."""
+    """Return the definition's study. Raises InputError for an unknown one.
+
+    product: the study of Roadstead itself, on the inputs of this call.
+    """
     if definition.study == PRODUCT and product is not None:
         return product
     found = MODEL_STUDIES.get(definition.study)

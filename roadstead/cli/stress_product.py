@@ -1,4 +1,5 @@
-"""The study of the product: its actors on a scenario or on the user's input."""
+"""The study of the product, Roadstead itself: its actors on a generated fleet or the user's
+input."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from roadstead.lab.studies import CONFLICTS, DAY_S, TRANSACTION, Parameter, Stud
 from roadstead.lab.sweep import Sweep
 
 INPUT: Final = "input"
+"""Value of the parameter `workload` for the user's input."""
 
 PARAMETERS: Final = (
     Parameter("nodes", 64, "number of nodes (of a scenario)", 1, 1_000_000),
@@ -67,19 +69,19 @@ def product_study(definition: SweepDefinition, loaded: Loaded | None) -> Study:
     text = f"the product's actors, engine {definition.engine}"
     parameters = PARAMETERS if loaded is None else fixed_to_input(loaded)
     has_exact = "exact" in map(str, definition.vary.get("mode", ()))
-    first = _first_values(definition)
+    first_values = _first_values(definition)
     return Study(
         PRODUCT,
         text,
         (workload, *parameters),
         None,
         METRICS,
-        lambda values: is_possible(has_exact, values) and not is_repeated(first, values),
+        lambda values: is_possible(has_exact, values) and not is_repeated(first_values, values),
     )
 
 
 def fixed_to_input(loaded: Loaded) -> tuple[Parameter, ...]:
-    """The parameters for the user's input: nodes and pods are fixed to its counts."""
+    """Return the parameters for the user's input; its numbers of nodes and pods are constants."""
     counts = {"nodes": len(loaded.inputs.nodes), "pods": len(loaded.inputs.pending)}
     return tuple(
         replace(each, default=count, low=count, high=count) if count is not None else each
@@ -93,23 +95,26 @@ def is_possible(has_exact: bool, values: Values) -> bool:
     has_exact: `exact` is swept, too, so a single scheduler of another mode would repeat it.
     """
     is_single = values["schedulers"] == 1
-    return is_single if values["mode"] == "exact" else not (is_single and has_exact)
+    if values["mode"] == "exact":
+        return is_single
+    return not (is_single and has_exact)
 
 
-def is_repeated(first: Values, values: Values) -> bool:
+def is_repeated(first_values: Values, values: Values) -> bool:
     """Whether a combination differs from another one only in parameters that its mode does not use.
 
-    first: the first value of each axis; for an unused parameter, only this value is run.
+    first_values: of each axis; for an unused parameter, only this value is run.
     """
     mode = values["mode"]
     unused = [
         *(("partitions", "partition_policy") if mode != "partitioned" else ()),
         *(("staleness_s",) if mode == "exact" else ()),
     ]
-    return any(name in first and values[name] != first[name] for name in unused)
+    return any(name in first_values and values[name] != first_values[name] for name in unused)
 
 
 def _first_values(definition: SweepDefinition) -> dict[str, Value]:
+    """Return the first value of each swept parameter."""
     known = {each.name: each for each in PARAMETERS}
     return {
         name: known[name].parse(given[0], definition.source)
@@ -119,9 +124,10 @@ def _first_values(definition: SweepDefinition) -> dict[str, Value]:
 
 
 def journals_of(sweep: Sweep, output: Path | None) -> list[str]:
-    """The folder of each run's journal, "" for one that is deleted after the run.
+    """Return the folder of each run's journal, "" for one that is deleted after the run.
 
-    `output/journal` for the first run with all checks; the others have numbered folders.
+    `output/journal` for the first run whose binder makes all checks, so that `roadstead check`
+    finds it; the others have numbered folders.
     """
     runs = sweep.runs()
     if output is None:

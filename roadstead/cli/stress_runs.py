@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from roadstead.inputs.loaded import Loaded
 
 SECTIONS: Final = frozenset({"ray", "deadlines"})
-"""The sections of a settings file that a sweep uses; its parameters replace the others."""
+"""The sections of a settings file that a sweep uses; parameters of the sweep replace the others."""
 
 PARALLEL_ENGINES: Final = ("model", "virtual")
 """Engines whose runs use one core, and whose results do not depend on the machine."""
@@ -69,7 +69,7 @@ def joins_cluster(engine: str, options: JobOptions) -> bool:
 
 
 def cores() -> int:
-    """The number of CPUs that this process may use."""
+    """Return the number of CPUs that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -83,7 +83,10 @@ def run_all(
     output: Path | None,
     options: JobOptions,
 ) -> SweepEnd:
-    """Carry out a sweep, with progress on standard error."""
+    """Carry out a sweep, with progress on standard error.
+
+    loaded: the user's input, None for a scenario.
+    """
     runs = sweep.runs()
     progress = SweepProgress(lambda number: sweep.name_of(runs[number][0]))
     if joins_cluster(definition.engine, options):
@@ -107,6 +110,7 @@ def _work(
     output: Path | None,
     options: JobOptions,
 ) -> Work:
+    """Return the tasks of all runs, each as plain values that can be sent to other processes."""
     runs: list[dict[str, Plain]] = [
         {"values": cast("dict[str, Plain]", values), "seed": seed} for values, seed in sweep.runs()
     ]
@@ -131,7 +135,7 @@ def _work(
 def processes_of(
     session: Session, engine: str, work: Work, options: JobOptions, progress: SweepProgress
 ) -> Processes | None:
-    """The other processes that may run tasks; None without any."""
+    """Return the other processes that may run tasks; None if this process runs them all."""
     if engine not in PARALLEL_ENGINES:
         return None
     settings = used_settings(options)
@@ -142,7 +146,8 @@ def processes_of(
     return Processes(
         lambda: session.launcher().open_tasks(work, settings, jobs, progress.note),
         jobs,
-        is_joined or options.jobs is not None,
+        # Otherwise they are started when the measured time of runs shows that they save time.
+        is_at_once=is_joined or options.jobs is not None,
     )
 
 
@@ -158,10 +163,8 @@ def _store(
     if output is None:
         yield NoStore()
         return
-    path, header = (
-        output / RESULTS_FILE_NAME,
-        header_of(_plan(definition, sweep, loaded), len(sweep.runs())),
-    )
+    path = output / RESULTS_FILE_NAME
+    header = header_of(_values_compared_on_resume(definition, sweep, loaded), len(sweep.runs()))
     opened = ResultsFile.resume(path, header) if options.resume else ResultsFile.begin(path, header)
     try:
         yield opened
@@ -169,8 +172,10 @@ def _store(
         opened.close()
 
 
-def _plan(definition: SweepDefinition, sweep: Sweep, loaded: Loaded | None) -> dict[str, Plain]:
-    """Everything that decides the results of a sweep, as `--resume` compares it."""
+def _values_compared_on_resume(
+    definition: SweepDefinition, sweep: Sweep, loaded: Loaded | None
+) -> dict[str, Plain]:
+    """Return everything that decides the results; `--resume` refuses another sweep."""
     digests = () if loaded is None else loaded.digests
     return {
         "study": definition.study,

@@ -19,9 +19,9 @@ from roadstead.cli.stress_options import JobOptions
 from roadstead.cli.stress_plan import (
     PRODUCT,
     SweepDefinition,
-    of_file,
-    of_preset,
-    pair,
+    file_definition,
+    preset_definition,
+    split_pair,
     study_of,
     sweep_of,
     with_flags,
@@ -43,7 +43,9 @@ if TYPE_CHECKING:
     from roadstead.lab.statistics import Band
     from roadstead.report.stress_output import Origin
 
-SHOWN_FIGURES = 4
+METRICS_SHOWN = 4
+"""Maximum number of metrics in the table on the terminal."""
+
 NOTES = {
     "virtual": "Virtual time counts messages and simulated decisions, not computing: "
     "for throughput, use the engine ray.",
@@ -56,30 +58,30 @@ def stress(
     session: Session,
     options: SweepOptions,
     source: SourceOptions,
-    report: ResultTarget,
+    target: ResultTarget,
     jobs: JobOptions,
 ) -> None:
     """Run a sweep, write the output directory, print the result."""
     from roadstead.report.stress_output import check_stress_directory, write_stress
 
     definition = definition_of(options)
-    check_jobs(definition.engine, jobs, report.output)
-    if report.output is not None:
-        check_stress_directory(report.output, is_resumed=jobs.resume)
+    check_jobs(definition.engine, jobs, target.output)
+    if target.output is not None:
+        check_stress_directory(target.output, is_resumed=jobs.resume)
     loaded = _loaded(definition, source)
     product = product_study(definition, loaded) if definition.study == PRODUCT else None
     sweep = sweep_of(definition, study_of(definition, product))
     busy = busy_note(definition.engine, os.getloadavg()[0], os.cpu_count() or 1)
-    end = run_all(session, definition, sweep, loaded, report.output, jobs)
-    _report_kept_results(end, report.output)
+    end = run_all(session, definition, sweep, loaded, target.output, jobs)
+    _report_kept_results(end, target.output)
     result = sweep_result(sweep, end.results, end.stopped_by)
     idle = idle_note(result)
     advice = advise(result, definition.engine, busy, idle)
-    if report.output is not None:
+    if target.output is not None:
         command = shlex.join(("roadstead", *session.args))
         origin = _origin(definition.engine, loaded)
-        write_stress(report.output, result, command, installed_versions(), advice, origin)
-    show(result, advice, report)
+        write_stress(target.output, result, command, installed_versions(), advice, origin)
+    show(result, advice, target)
     if idle and advice is None:
         echo_note(f"note: {idle}")
     if result.stopped_by is not None:
@@ -100,13 +102,16 @@ def _report_kept_results(end: SweepEnd, output: Path | None) -> None:
 
 
 def definition_of(options: SweepOptions) -> SweepDefinition:
-    """The sweep that the options define. Raises InputError if they contradict each other."""
+    """Return the sweep that the options define.
+
+    Raises InputError for unknown names, UsageError for options that exclude each other.
+    """
     if options.preset is not None and options.file is not None:
         raise click.UsageError("--preset and --file exclude each other")
     if options.preset is not None:
-        definition = of_preset(options.preset)
+        definition = preset_definition(options.preset)
     elif options.file is not None:
-        definition = of_file(options.file)
+        definition = file_definition(options.file)
     else:
         definition = SweepDefinition()
     if options.study is not None and options.study != definition.study:
@@ -117,11 +122,12 @@ def definition_of(options: SweepOptions) -> SweepDefinition:
         seeds=options.seeds or definition.seeds,
         first_seed=options.first_seed or definition.first_seed,
     )
-    return with_flags(definition, [pair(each) for each in options.vary], options.flags())
+    return with_flags(definition, [split_pair(each) for each in options.vary], options.flags())
 
 
-def _engine(named: str, definition: SweepDefinition) -> str:
-    engine = named or ("inline" if definition.study == PRODUCT else "model")
+def _engine(chosen: str, definition: SweepDefinition) -> str:
+    """Return the chosen engine, or the default one. Raises InputError if the study has another."""
+    engine = chosen or ("inline" if definition.study == PRODUCT else "model")
     if (engine == "model") == (definition.study == PRODUCT):
         wanted = "virtual, inline or ray" if definition.study == PRODUCT else "model"
         raise InputError(
@@ -134,7 +140,7 @@ def _engine(named: str, definition: SweepDefinition) -> str:
 
 
 def _loaded(definition: SweepDefinition, source: SourceOptions) -> Loaded | None:
-    """Read the user's input of a sweep over the product; None for a scenario."""
+    """Read the user's input; None for a model, and for a sweep over a generated scenario."""
     if definition.study != PRODUCT or (source.trace is None and not source.cluster):
         return None
     from roadstead.cli.sources import load
@@ -143,7 +149,7 @@ def _loaded(definition: SweepDefinition, source: SourceOptions) -> Loaded | None
 
 
 def busy_note(engine: str, load: float, cores: int) -> str:
-    """A note if the machine was busy before runs in real time; "" otherwise."""
+    """Return a note if the machine was busy before runs in real time; "" otherwise."""
     if engine not in ("inline", "ray") or load < cores:
         return ""
     return (
@@ -153,9 +159,9 @@ def busy_note(engine: str, load: float, cores: int) -> str:
 
 
 def idle_note(result: SweepResult) -> str:
-    """A note if one batch contains all pods, so that a single scheduler leases them; "" otherwise.
+    """Return a note if one batch contains all pods of a run; "" otherwise.
 
-    Such a run has no conflicts, whatever else is swept.
+    One scheduler then leases all pods, so the others cannot conflict with it.
     """
     for row in result.rows:
         if result.sweep.study.name != PRODUCT or float(row.values["schedulers"]) < 2:
@@ -170,7 +176,7 @@ def idle_note(result: SweepResult) -> str:
 
 
 def _origin(engine: str, loaded: Loaded | None) -> Origin:
-    """The origin of a sweep, recorded so that it can be repeated."""
+    """Return the origin of a sweep, recorded so that it can be repeated."""
     from roadstead.bench.machine import commit_of, this_machine
     from roadstead.report.stress_output import Origin
 
@@ -179,31 +185,32 @@ def _origin(engine: str, loaded: Loaded | None) -> Origin:
     return Origin(engine, inputs, asdict(this_machine()), commit_of(Path(__file__).parent))
 
 
-def advise(result: SweepResult, engine: str, *more: str) -> Recommendation | None:
-    """Recommend a combination, if the product was swept over more than one.
+def advise(result: SweepResult, engine: str, *more_notes: str) -> Recommendation | None:
+    """Recommend a combination, if Roadstead itself was swept over more than one.
 
-    more: notes on its basis, "" for none.
+    more_notes: on the basis of the recommendation; "" for none.
     """
     points = result.points()
     if len(points) < 2 or any(name not in points[0].bands for name in COMPARED_METRICS):
         return None
+    # A binder that omits checks is only for the lab.
     if any(name == "recheck" for name, _ in result.sweep.axes):
         return None
     advice = recommend(points)
-    notes = [each for each in (NOTES.get(engine, ""), *more) if each]
+    notes = [each for each in (NOTES.get(engine, ""), *more_notes) if each]
     return replace(advice, reasons=(*advice.reasons, *notes))
 
 
-def show(result: SweepResult, advice: Recommendation | None, report: ResultTarget) -> None:
+def show(result: SweepResult, advice: Recommendation | None, target: ResultTarget) -> None:
     """Print the result on standard output, and the output directory on standard error."""
     from roadstead.report.stress_output import points_document
 
-    if report.output_format == "json":
+    if target.output_format == "json":
         print_json(points_document(result, advice))
     else:
         _print_table(result, advice)
-    if report.output is not None:
-        click.echo(f"\nWritten to {report.output}", err=True)
+    if target.output is not None:
+        click.echo(f"\nWritten to {target.output}", err=True)
 
 
 def _print_table(result: SweepResult, advice: Recommendation | None) -> None:
@@ -216,7 +223,7 @@ def _print_table(result: SweepResult, advice: Recommendation | None) -> None:
     names = [name for name, _ in result.sweep.axes]
     points = result.points()
     shown = [name for name in result.sweep.study.metrics if name in points[0].bands]
-    shown = shown[:SHOWN_FIGURES]
+    shown = shown[:METRICS_SHOWN]
     columns = [
         *(text_column(readable_name(name)) for name in names),
         *(Column(readable_name(name)) for name in shown),
@@ -238,11 +245,11 @@ def _print_table(result: SweepResult, advice: Recommendation | None) -> None:
 
 
 def _legend(sweep: Sweep) -> str:
-    """A legend of a table: seeds, meaning of ±, and the parameters set for all runs."""
-    first, *others = sweep.seeds
+    """Return the legend of a table: seeds, meaning of ±, parameters that are equal in all runs."""
+    first, *more = sweep.seeds
     means = (
-        f"Means over seeds {first} to {others[-1]}; ±: half of the 95% interval."
-        if others
+        f"Means over seeds {first} to {more[-1]}; ±: half of the 95% interval."
+        if more
         else f"One seed ({first}): no intervals."
     )
     fixed = ", ".join(f"{name} {value}" for name, value in sweep.fixed.items())

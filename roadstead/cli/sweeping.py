@@ -33,7 +33,10 @@ from roadstead.sweeps.carry_out import SweepEnd
 from roadstead.sweeps.results_file import RESULTS_FILE_NAME
 
 ENGINE: Final = "virtual"
-SHOWN: Final = (
+"""The engine of all scenarios, by its name in `roadstead stress`: simulated time, one core a
+run."""
+
+METRICS_SHOWN: Final = (
     *("placed_share", "wait_p50_s", "wait_p99_s", "pending_pod_hours"),
     *("utilization cpu", "fragmentation cpu"),
 )
@@ -42,7 +45,7 @@ SHOWN: Final = (
 
 @dataclass(frozen=True, slots=True)
 class SweepTarget:
-    """Where the results go."""
+    """The output of a sweep. has_tables: the tables of each run are written, too."""
 
     output: Path | None
     has_tables: bool
@@ -79,7 +82,7 @@ def run_scenarios(
 ) -> tuple[list[Row], SweepEnd]:
     """Play the runs of a sweep, with progress, and write its files.
 
-    Every combination is compiled before.
+    Every combination is compiled before the first run, so a wrong one is reported early.
     """
     folder = SweepFolder(target.output, target.has_tables, jobs.resume)
     prepare_sweep(file, planned, folder)
@@ -89,7 +92,9 @@ def run_scenarios(
     progress = SweepProgress(lambda number: name_of(runs[number][0]))
     try:
         rows, end = run_sweep(
-            *(file, planned, folder),
+            file,
+            planned,
+            folder,
             lambda work: processes_of(session, ENGINE, work, jobs, progress),
             progress,
         )
@@ -101,6 +106,7 @@ def run_scenarios(
 
 
 def _report_kept_results(end: SweepEnd, output: Path) -> None:
+    """Name the file of finished runs in the message of an interruption, or in a note."""
     if end.stopped_by is None or not end.results:
         return
     stored = f"Finished runs are in {output / RESULTS_FILE_NAME}"
@@ -127,7 +133,7 @@ def _print_table(planned: ScenarioSweep, rows: Sequence[Row]) -> None:
     from roadstead.report.text_table import Column, print_table, text_column
 
     points = spreads(rows)
-    names = [name for name in SHOWN if any(name in metrics for _, _, metrics in points)]
+    names = [name for name in METRICS_SHOWN if any(name in metrics for _, _, metrics in points)]
     keys = [key for key, _ in planned.axes]
     columns = [*map(text_column, keys), Column("runs"), *(Column(name) for name in names)]
     cells = [

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _PATH = click.Path(path_type=Path)
 LINE_CHARS: Final = 80
+"""Width of a usual terminal."""
 
 
 @click.group("trace")
@@ -47,10 +48,10 @@ def import_group() -> None:
     """
 
 
-for _import in IMPORT_COMMANDS:
-    import_group.add_command(_import)
-for _tool in TOOLS:
-    trace_group.add_command(_tool)
+for _command in IMPORT_COMMANDS:
+    import_group.add_command(_command)
+for _command in TOOLS:
+    trace_group.add_command(_command)
 
 
 @import_group.command("openb", cls=ReportingCommand)
@@ -123,6 +124,7 @@ def show_command(path: Path) -> None:
 
 
 def _facts(trace: Trace, digest: str) -> str:
+    """Return the contents of a trace as lines: counts, time span, amounts, digest."""
     from roadstead.cli.trace_facts import trace_facts
 
     rows = [*trace_facts(trace), ("content sha256", digest)]

@@ -1,6 +1,8 @@
 """Commands of `roadstead trace import`: one for each published format, and one for any table.
 
-openb, Alibaba's GPU trace of 2023, is in `trace_command`.
+A reader (`SwfReader` and others) reads files of one format into a `TraceSink`, which writes the
+trace, and reports its progress to a `Meter`. openb, Alibaba's GPU trace of 2023, is in
+`trace_command`.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from roadstead.traces.sink import TraceSink
 
 _UNUSED_CPU = 64
-"""Cores of a node for readers that read them from the trace, and so have no --node-cpu."""
+"""A value for readers that find the cores of a node in the trace, and so have no --node-cpu."""
 
 
 @click.command("swf", cls=ReportingCommand)

@@ -19,11 +19,12 @@ if TYPE_CHECKING:
 
 PATH = click.Path(path_type=Path)
 Command = Callable[..., None]
+"""The function of a command."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommonOptions:
-    """Values of the options of every import."""
+    """Values of the options of every import. path: of the trace that is written."""
 
     path: Path
     on_error: Literal["stop", "skip"]
@@ -93,7 +94,10 @@ def common_options(command: Command) -> Command:
 
 
 def machine_spec(node_cpu: float, node_memory: str, nodes: int | None = None) -> Machines:
-    """Return the machines that the options describe; InputError for a wrong memory."""
+    """Return the machines that the options describe; InputError for a wrong memory.
+
+    nodes: their number; None if the trace states it.
+    """
     from roadstead.protocol.errors import InputError, cut_short
     from roadstead.protocol.quantity import QuantityError, parse_quantity
     from roadstead.traces.machines import Machines
@@ -113,7 +117,11 @@ def machine_spec(node_cpu: float, node_memory: str, nodes: int | None = None) ->
 def run_import(
     name: str, common: CommonOptions, read: Callable[[TraceSink, Meter], None], *, namespace: str
 ) -> None:
-    """Import a trace and print the report. name: its source. namespace: of its pods."""
+    """Import a trace with progress, and print the report.
+
+    name: of its source, for the report. read: reads the source into the sink, and reports to the
+    meter how much of the files it has read. namespace: of its pods.
+    """
     from rich.console import Console
 
     from roadstead.cli.trace_progress import shown_steps

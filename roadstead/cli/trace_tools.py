@@ -21,9 +21,11 @@ _SEED = click.option(
     "--seed", type=int, default=0, show_default=True, metavar="N", help="Seed of the choices."
 )
 FACTOR_MAX = 1000
+"""Maximum factor of `roadstead trace scale`."""
 
 
 def _run(work: Callable[[ReportProgress], WrittenTrace], output_format: OutputFormat) -> None:
+    """Write a trace with progress, and print its counts and digest."""
     import json
 
     from roadstead.cli.trace_progress import shown_steps
@@ -125,8 +127,9 @@ def scale_command(
     """
     from roadstead.traces.transforms import scale
 
-    factors = (by if nodes is None else nodes, by if rate is None else rate)
-    _run(lambda report: scale(path, out, *factors, seed, report), output_format)
+    node_factor = by if nodes is None else nodes
+    rate_factor = by if rate is None else rate
+    _run(lambda report: scale(path, out, node_factor, rate_factor, seed, report), output_format)
 
 
 @click.command("shift", cls=ReportingCommand)

@@ -57,15 +57,15 @@ one_scheduler_parameters = (*config_parameters, seed_option, settings_option)
 
 @dataclass(frozen=True, slots=True)
 class AnswerTarget:
-    """Where the answer goes, and its form. is_replaced: the folder may have another answer."""
+    """Folder and form of an answer. may_replace: another answer in the folder may be replaced."""
 
     output: Path | None
-    is_replaced: bool
+    may_replace: bool
     output_format: OutputFormat
 
 
 def answer_parameters(replace_flag: str) -> tuple[Callable[[Callback], Callback], ...]:
-    """Return the options of an `AnswerTarget`."""
+    """Return the options of an `AnswerTarget`. replace_flag: name of the flag for `may_replace`."""
     return (
         click.option(
             "--output",
@@ -75,7 +75,7 @@ def answer_parameters(replace_flag: str) -> tuple[Callable[[Callback], Callback]
         ),
         click.option(
             replace_flag,
-            "is_replaced",
+            "may_replace",
             is_flag=True,
             help="Replace another answer in the --output folder.",
         ),
@@ -99,7 +99,7 @@ def prepare(
     from roadstead.report.what_if_output import check_answer_folder
 
     if target.output is not None:
-        check_answer_folder(target.output, is_replaced=target.is_replaced, flag=replace_flag)
+        check_answer_folder(target.output, may_replace=target.may_replace, flag=replace_flag)
     settings = plans.read_settings(options.or_inline())
     if source.run is None:
         config = plans.read_config(options)
@@ -118,11 +118,12 @@ def prepare(
 
 
 def _at_moment(run: Path, at: str | None, plugins: tuple[str, ...]) -> RunMoment:
+    """Play a simulated run up to a moment, and return its state then."""
     from roadstead.api.moment import load_moment, time_of
     from roadstead.cli.simulating import shown_runs
 
     at_us = 0 if at is None else time_of(at)
-    with shown_runs(max(1, at_us), 1) as on_progress:
+    with shown_runs(max(1, at_us), runs=1) as on_progress:
         return load_moment(run, at_us, plugins, on_progress)
 
 

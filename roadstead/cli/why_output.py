@@ -19,12 +19,19 @@ from roadstead.config.scenario.values import time_text
 from roadstead.protocol.errors import printable
 from roadstead.simulator.replay import Moment
 
+WIDTH = 14
+"""Characters of the column of times."""
+
+VICTIMS_SHOWN = 5
+"""Maximum number of preempted pods that are named."""
+
 
 @dataclass(frozen=True, slots=True)
 class WhyQuestion:
-    """What to explain. at: text of a time, None for the bind. seed, config: None for the first run.
+    """The pod and the moment to explain.
 
-    is_from_tables: the run is not played again.
+    at: text of a time, None for that of the bind. seed, config: of the run; None for the first run.
+    is_from_tables: only the tables are read; the run is not played again.
     """
 
     pod: str
@@ -40,7 +47,11 @@ def why(folder: Path, question: WhyQuestion, top: int | None, output_format: Out
     at_us = None if question.at is None else time_of(question.at)
     path, run = choose_run(run_folders(folder), question.seed, question.config)
     life = life_of(
-        *(path, run.name, question.pod, at_us, question.plugins),
+        path,
+        run.name,
+        question.pod,
+        at_us,
+        question.plugins,
         is_from_tables=question.is_from_tables,
     )
     if life.unexplained:
@@ -69,8 +80,7 @@ def story_lines(story: PodStory) -> Iterator[str]:
     yield f"{_at(pod.created_us)}created{owner}"
     for each in story.attempts:
         if each.outcome == "bound":
-            if story.changes or story.more_changes:
-                yield from _changes(story)
+            yield from _changes(story)
             waited = each.last_us - pod.created_us
             after = f", {_time(waited)} after its creation" if waited else ", at once"
             yield f"{_at(each.last_us)}bound to {each.node}{after}"
@@ -88,6 +98,7 @@ def story_lines(story: PodStory) -> Iterator[str]:
 
 
 def _attempt_lines(each: Attempts) -> Iterator[str]:
+    """Yield the lines of attempts in succession that were refused for the same reason."""
     by = f" by {each.plugins.replace(',', ', ')}" if each.plugins else ""
     times = f", {each.count:,} times until {_time(each.last_us)}" if each.count > 1 else ""
     yield f"{_at(each.first_us)}tried and refused{by}{times}"
@@ -102,11 +113,12 @@ def _preempted(victims: str) -> str:
     if not victims:
         return ""
     uids = victims.split(",")
-    more = f" and {len(uids) - VICTIMS_MAX:,} more" if len(uids) > VICTIMS_MAX else ""
-    return f"; preempted for it: {', '.join(uids[:VICTIMS_MAX])}{more}"
+    more = f" and {len(uids) - VICTIMS_SHOWN:,} more" if len(uids) > VICTIMS_SHOWN else ""
+    return f"; preempted for it: {', '.join(uids[:VICTIMS_SHOWN])}{more}"
 
 
 def _changes(story: PodStory) -> Iterator[str]:
+    """Yield what changed in the fleet between the last refusal and the bind."""
     if story.more_changes:
         yield f"{'':>{WIDTH}}{story.more_changes:,} earlier changes since the last attempt"
     for each in story.changes:
@@ -114,6 +126,7 @@ def _changes(story: PodStory) -> Iterator[str]:
 
 
 def _introduction(story: PodStory, moment: Moment) -> str:
+    """Return the line before an explanation: of which node and moment it is."""
     where = f"{moment.state} on {moment.node}" if moment.node else str(moment.state)
     if moment.time_us == story.pod.bound_us:
         best = moment.explanation.best
@@ -121,12 +134,6 @@ def _introduction(story: PodStory, moment: Moment) -> str:
         seed = f", by the seed among {equal:,} equally good nodes" if equal > 1 else ""
         return f"Why {story.pod.node}, at {_time(moment.time_us)}{seed}:"
     return f"At {_time(moment.time_us)}, when it was {where}, as if it were on no node:"
-
-
-WIDTH = 14
-"""Characters of the column of times."""
-
-VICTIMS_MAX = 5
 
 
 def _at(at_us: int) -> str:

@@ -21,7 +21,8 @@ HINT_MAX_NAMES: Final = 20_000
 
 _KEY = r"[A-Za-z0-9](?:[A-Za-z0-9._/-]*[A-Za-z0-9])?"
 _VALUE = r"[A-Za-z0-9._-]*"
-# One requirement, with the comma after it: `!key`, `key`, `key=value`, `key in (a,b)`.
+# One requirement of a selector, with the comma after it: `!key`, `key`, `key=value`, `key in
+# (a,b)`.
 _TERM: Final = re.compile(
     rf"\s*(?:"
     rf"(?P<absent>!)\s*(?P<no>{_KEY})"
@@ -53,15 +54,20 @@ def find_nodes(
         if name in by_name:
             chosen.add(name)
         else:
-            chosen |= _of_zone(nodes, name, "NODE")
+            chosen |= _names_in_zone(nodes, name, "NODE")
     for zone in zones:
-        chosen |= _of_zone(nodes, zone, "--zone")
+        chosen |= _names_in_zone(nodes, zone, "--zone")
     if selector:
-        chosen |= _selected(nodes, selector)
+        chosen |= _selected_names(nodes, selector)
     return tuple(each for each in nodes if each.name in chosen)
 
 
-def _of_zone(nodes: Sequence[NodeFacts], zone: str, field: str) -> set[str]:
+def _names_in_zone(nodes: Sequence[NodeFacts], zone: str, field: str) -> set[str]:
+    """Return the names of the nodes of a zone. Raises InputError if there are none.
+
+    field: where the zone was named; as NODE it may also have been meant as the name of a node.
+    """
+    # By name of the node.
     zone_of = {each.name: zone_name(each) for each in nodes}
     found = {name for name, own in zone_of.items() if own and zone in (own, own.rpartition("/")[2])}
     if found:
@@ -83,7 +89,7 @@ def _hint(name: str, known: Sequence[str]) -> str:
     return f" (it has {', '.join(known[:NAMES_MAX])}{', …' if len(known) > NAMES_MAX else ''})"
 
 
-def _selected(nodes: Sequence[NodeFacts], selector: str) -> set[str]:
+def _selected_names(nodes: Sequence[NodeFacts], selector: str) -> set[str]:
     requirements = parse_selector(selector)
     found = {each.name for each in nodes if _matches(requirements, dict(each.labels))}
     if not found:

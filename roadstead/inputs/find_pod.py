@@ -62,24 +62,26 @@ def find_pod(inputs: RunInputs, name: str) -> FoundPod:
     Raises:
         InputError: there is none, or it is not clear which one.
     """
-    kind, rest = _kind_of(name)
+    kind, name_or_key = _split_kind(name)
     pods = list(_pods(inputs))
     if not kind or kind == "Pod":
-        same = [each for each in pods if rest in (each.identity.key, each.identity.name)]
+        same = [each for each in pods if name_or_key in (each.identity.key, each.identity.name)]
         if len(same) == 1:
             return FoundPod(same[0], _note_of_pod(same[0]))
         if same:
             _refuse_several(name, "pods", [each.identity.key for each in same])
-    if kind != "Pod" and (owned := [e for e in pods if _is_named(e.workload, kind, rest)]):
+    if kind != "Pod" and (
+        owned := [each for each in pods if _is_named(each.workload, kind, name_or_key)]
+    ):
         return _first_of(name, owned)
     if not kind or kind == "Pod":
-        similar = [each for each in pods if _has_prefix(each, rest)]
+        similar = [each for each in pods if _has_prefix(each, name_or_key)]
         if len(similar) == 1:
             return FoundPod(similar[0], _note_of_pod(similar[0]))
         if similar:
             return _first_of(name, similar)
     raise InputError(
-        f"is no pod or workload of the inputs{_hint(pods, rest)}",
+        f"is no pod or workload of the inputs{_hint(pods, name_or_key)}",
         field="POD",
         value=cut_short(name),
     )
@@ -92,8 +94,8 @@ def _pods(inputs: RunInputs) -> Iterator[InputPod]:
         yield InputPod(*running)
 
 
-def _kind_of(name: str) -> tuple[str, str]:
-    """Split into (kind, the rest of the name); the kind is "" if none is named."""
+def _split_kind(name: str) -> tuple[str, str]:
+    """Split into (kind, name or namespace/name); the kind is "" if none is named."""
     first, _, rest = name.replace(" ", "/", 1).partition("/")
     if first.lower() in POD_KINDS and rest:
         return "Pod", rest
@@ -102,6 +104,7 @@ def _kind_of(name: str) -> tuple[str, str]:
 
 
 def _is_named(workload: str, kind: str, name: str) -> bool:
+    """Whether a workload, "KIND NAMESPACE/NAME", has this kind and name. kind: "" for any."""
     found_kind, _, key = workload.partition(" ")
     if kind == "CronJob":
         # The pods of a cron job belong to its jobs, whose names are its name with a suffix.

@@ -21,8 +21,9 @@ RunningPod = tuple[PodIdentity, PodFacts, str]
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The inputs of a run. source: for people. digests: of every input. notes: for the user.
+    """The inputs of a run, with what a report says about them.
 
+    source: names of the files, for display. digests: of every input. notes: for the user.
     not_created: pods and claims of the manifests that admission refuses. local_storage: UIDs of
     pods with an emptyDir.
     """
@@ -39,7 +40,7 @@ class Loaded:
 def load_trace(path: Path, *, with_digests: bool, gpus_are_devices: bool = False) -> Loaded:
     """Load a trace file, nodes and pods in its order.
 
-    gpus_are_devices: its amounts of GPUs become devices, and each pod gets a claim of its own.
+    gpus_are_devices: the GPUs of its nodes become devices, and each pod with GPUs gets a claim.
 
     Raises:
         InputError: the file is no trace, or its GPUs cannot be devices.
@@ -99,6 +100,7 @@ def split_pods(pods: Iterable[Pod]) -> tuple[tuple[RunningPod, ...], tuple[Pod, 
     """
     running: list[RunningPod] = []
     pending: list[Pod] = []
+    # Facts without a node name → the first such object, which all equal pods share.
     unbound: dict[PodFacts, PodFacts] = {}
     for identity, facts in pods:
         if facts.node_name:

@@ -36,9 +36,10 @@ from roadstead.report.units import counted
 from roadstead.run import RunInputs
 
 SOURCE_MAX_CHARS = 60
-# Maximum numbers of unknown fields and of missing nodes that notes name.
-UNKNOWN_MAX = 10
-NODES_MAX = 3
+"""Maximum length of a list of paths for display; a longer one is shown as a path and a count."""
+
+UNKNOWN_FIELDS_SHOWN = 10
+MISSING_NODES_SHOWN = 3
 BOUND_TO_NODES = "DaemonSet", "Node"
 """Owners of pods that belong to a node: daemon sets, and the node itself for static pods."""
 
@@ -59,6 +60,7 @@ def load_manifests(
     Raises:
         InputError: a path, text or object that is wrong, or one that occurs twice and differs.
     """
+    # Standard input can be read once only, and is also needed for its digest.
     content = sys.stdin.buffer.read(SIZE_MAX_BYTES + 1) if STDIN in (*cluster, *pods) else b""
     existing = read_manifests(cluster, stdin=io.BytesIO(content), is_strict=is_strict)
     wanted = read_manifests(
@@ -79,7 +81,10 @@ def load_manifests(
     paths = tuple(dict.fromkeys((*cluster, *pods)))
     facts = replace(
         cluster_facts(
-            *(everything, expansion.replica_sets, created.claims, created.pods),
+            everything,
+            expansion.replica_sets,
+            created.claims,
+            created.pods,
             created.device_claims,
         ),
         pod_groups=pod_groups(everything.pod_groups, (each for _, each, _ in known)),
@@ -119,9 +124,10 @@ def compile_pods(
 ) -> Iterator[Pod]:
     """Compile pods; equal facts become one object, and a UID that occurs twice is an error.
 
-    device_resources: as for `compile_pod`.
+    device_resources: extended resources that are claimed as devices (`served_resources`).
     """
     pool = FactsPool()
+    # By UID.
     key_of: dict[str, str] = {}
     for pod in pods:
         try:
@@ -146,13 +152,13 @@ def compile_pods(
 def on_known_nodes(
     running: Sequence[RunningPod], nodes: set[str]
 ) -> tuple[tuple[RunningPod, ...], tuple[RunningPod, ...]]:
-    """Split by whether the node exists; upstream's snapshot has no running pods without a node."""
+    """Split into (pods on existing nodes, lost pods); upstream's snapshot has no lost pods."""
     known = tuple(each for each in running if each[2] in nodes)
     return known, tuple(each for each in running if each[2] not in nodes)
 
 
 def _recreated(lost: Sequence[RunningPod]) -> tuple[Pod, ...]:
-    """Return the lost pods to schedule again: those not terminating and not bound to their node."""
+    """Return the lost pods that are pending again: neither terminating nor bound to their node."""
     return tuple(
         (replace(identity, started_s=None), facts)
         for identity, facts, _ in lost
@@ -162,6 +168,7 @@ def _recreated(lost: Sequence[RunningPod]) -> tuple[Pod, ...]:
 
 
 def _source(paths: Sequence[str]) -> str:
+    """Return the paths as one text for display."""
     names = [path if path != STDIN else "standard input" for path in paths]
     text = ", ".join(names)
     if len(text) <= SOURCE_MAX_CHARS or len(names) == 1:
@@ -177,8 +184,12 @@ def _digests(paths: Sequence[str], content: bytes) -> Iterator[InputDigest]:
 def lost_notes(lost: Sequence[RunningPod], pending: int) -> Iterator[str]:
     """Yield notes on lost pods. pending: how many of them are pending again."""
     names = sorted({node_name for _, _, node_name in lost})
-    more = f" and {len(names) - NODES_MAX:,} more" if len(names) > NODES_MAX else ""
-    where = f"nodes that the manifests do not have ({', '.join(names[:NODES_MAX])}{more})"
+    more = (
+        f" and {len(names) - MISSING_NODES_SHOWN:,} more"
+        if len(names) > MISSING_NODES_SHOWN
+        else ""
+    )
+    where = f"nodes that the manifests do not have ({', '.join(names[:MISSING_NODES_SHOWN])}{more})"
     if pending:
         yield f"Pending again: {counted(pending, 'pod')} of {where}."
     if len(lost) > pending:
@@ -193,10 +204,10 @@ def manifest_notes(read: Sequence[Manifests], *, has_nodes: bool) -> Iterator[st
     if finished:
         yield f"Left out: {counted(finished, 'finished pod')}."
     unknown = [text for each in read for text in each.unknown]
-    yield from (f"Left out: {text}" for text in unknown[:UNKNOWN_MAX])
-    if len(unknown) > UNKNOWN_MAX:
-        yield f"Left out: {counted(len(unknown) - UNKNOWN_MAX, 'more unknown field')}."
-    budgets = [each for one in read for each in one.pod_disruption_budgets]
+    yield from (f"Left out: {text}" for text in unknown[:UNKNOWN_FIELDS_SHOWN])
+    if len(unknown) > UNKNOWN_FIELDS_SHOWN:
+        yield f"Left out: {counted(len(unknown) - UNKNOWN_FIELDS_SHOWN, 'more unknown field')}."
+    budgets = [each for manifests in read for each in manifests.pod_disruption_budgets]
     if unread := [each for each in budgets if "status" not in each.model_fields_set]:
         yield (
             f"Without a status: {counted(len(unread), 'disruption budget')} (first "

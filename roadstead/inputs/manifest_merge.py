@@ -13,7 +13,7 @@ from roadstead.protocol.errors import InputError
 from roadstead.protocol.objects import ApiObject
 
 T = TypeVar("T", bound=ApiObject)
-"""A kind of objects."""
+"""A type of API objects."""
 
 # A workload states which pods shall exist: that of `wanted` replaces that of `existing`.
 _WORKLOADS = (
@@ -45,13 +45,14 @@ def merged(existing: Manifests, wanted: Manifests) -> Manifests:
     Raises:
         InputError: another object is in both, with different content.
     """
+    # By field of `Manifests`.
     changes: dict[str, Any] = {}
-    for names, combine in (
+    for fields, combine in (
         (_WORKLOADS, _union_second_wins),
         (_OTHER_OBJECTS, _union_without_conflict),
     ):
-        for name in names:
-            changes[name] = combine(getattr(existing, name), getattr(wanted, name))
+        for field in fields:
+            changes[field] = combine(getattr(existing, field), getattr(wanted, field))
     # `existing` wins: errors about an object in both name the file of the cluster.
     return replace(existing, **changes, sources={**wanted.sources, **existing.sources})
 
@@ -59,11 +60,11 @@ def merged(existing: Manifests, wanted: Manifests) -> Manifests:
 def workloads_to_expand(existing: Manifests, wanted: Manifests, everything: Manifests) -> Manifests:
     """Return the workloads from whose templates `expand_workloads` creates pods: those of `wanted`.
 
-    everything: both merged; the result has its pods, so that replicas that exist are counted.
+    everything: both, merged; the result has its pods, so that replicas that exist are counted.
     Replica sets and jobs of the cluster that belong to a workload of `wanted` are expanded with it.
     """
     deployments = {kind_and_name(each) for each in wanted.deployments}
-    crons = {kind_and_name(each) for each in wanted.cron_jobs}
+    cron_jobs = {kind_and_name(each) for each in wanted.cron_jobs}
     return replace(
         wanted,
         pods=everything.pods,
@@ -72,7 +73,7 @@ def workloads_to_expand(existing: Manifests, wanted: Manifests, everything: Mani
         replica_sets=_union_second_wins(
             _owned_by(existing.replica_sets, deployments), wanted.replica_sets
         ),
-        jobs=_union_second_wins(_owned_by(existing.jobs, crons), wanted.jobs),
+        jobs=_union_second_wins(_owned_by(existing.jobs, cron_jobs), wanted.jobs),
     )
 
 

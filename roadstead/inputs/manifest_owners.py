@@ -25,25 +25,27 @@ from roadstead.protocol.objects import (
 )
 
 T = TypeVar("T", bound=ApiObject)
-"""A kind of objects."""
+"""A type of API objects."""
 
 
 def cluster_facts(
     manifests: Manifests,
-    created: Sequence[ReplicaSet],
+    created_replica_sets: Sequence[ReplicaSet],
     claims: Sequence[PersistentVolumeClaim],
     pods: Sequence[Pod],
     device_claims: Sequence[ResourceClaim] = (),
 ) -> ClusterFacts:
     """Compile the facts of the cluster.
 
-    created: the replica sets that deployments create; they select pods, too. claims,
-    device_claims: all that exist once the pods are created.
+    created_replica_sets: those that deployments create. claims, device_claims: all that exist once
+    the pods are created.
 
     Raises:
         InputError: a selector that does not parse.
     """
-    replica_sets = tuple(_with_namespace(each) for each in (*manifests.replica_sets, *created))
+    replica_sets = tuple(
+        _with_namespace(each) for each in (*manifests.replica_sets, *created_replica_sets)
+    )
     stateful_sets = tuple(_with_namespace(each) for each in manifests.stateful_sets)
     for owner in chain[ReplicaSet | StatefulSet](replica_sets, stateful_sets):
         _check_selector(owner)

@@ -35,16 +35,19 @@ MAX_BYTES: Final = 1 << 24
 SHAPES_MAX: Final = 100
 COUNT_MAX: Final = 1_000_000
 PRICE_MAX: Final = 1e9
+"""Bounds of a catalogue and its values, because the file may be anyone's."""
 
 _NAME: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,40}[a-z0-9])?")
 _FIELDS: Final = ("name", "pricePerHour", "maxCount", "node")
 _TEMPLATE_NAME: Final = "template"
+"""The name of a template while it is checked as a Node; the facts keep no name."""
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogShape:
-    """A shape of nodes. template: facts without a name. manifest: the Node as written.
+    """A shape of nodes that may be added.
 
+    template: facts of such a node, without a name. manifest: the Node as written, without a name.
     price_per_hour: None if the catalogue has no prices. max_count: None for no limit.
     """
 
@@ -55,7 +58,7 @@ class CatalogShape:
     max_count: int | None = None
 
     def node(self, number: int) -> NodeFacts:
-        """Return the node of this shape with a number, from 1."""
+        """Return the facts of an added node. number: of the node within its shape, from 1."""
         return named_node(self.template, node_name(self.name, number))
 
     def node_manifest(self, number: int) -> dict[str, object]:
@@ -98,7 +101,7 @@ def catalog_of(document: object, source: str) -> tuple[CatalogShape, ...]:
         rule = f"must be a list of 1 to {SHAPES_MAX} shapes"
         raise InputError(rule, source=source, field="shapes", value=cut_short(listed))
     shapes = tuple(_shape(each, source, f"shapes[{at}]") for at, each in enumerate(listed))
-    _check_together(shapes, source)
+    _check_names_and_prices(shapes, source)
     return shapes
 
 
@@ -111,7 +114,8 @@ def _check_fields(
             raise InputError(rule, source=source, field=f"{at}.{key}".lstrip(".")[:120])
 
 
-def _check_together(shapes: tuple[CatalogShape, ...], source: str) -> None:
+def _check_names_and_prices(shapes: tuple[CatalogShape, ...], source: str) -> None:
+    """Raise InputError for a name that occurs twice, or prices of some shapes only."""
     names: set[str] = set()
     for at, each in enumerate(shapes):
         if each.name in names:
@@ -129,6 +133,7 @@ def _check_together(shapes: tuple[CatalogShape, ...], source: str) -> None:
 
 
 def _shape(found: object, source: str, at: str) -> CatalogShape:
+    """Check one entry of `shapes`. at: the path of its field, for errors."""
     if not isinstance(found, dict):
         raise InputError("must be a map", source=source, field=at, value=cut_short(found))
     _check_fields(found, _FIELDS, source, at)

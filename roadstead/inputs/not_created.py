@@ -18,7 +18,8 @@ from roadstead.report.not_created import group_not_created
 from roadstead.report.pods import workload_name
 from roadstead.report.result import NotCreated
 
-GROUPS_MAX = 10
+GROUPS_SHOWN = 10
+"""Maximum number of groups of equal refusals that notes name."""
 
 
 def not_created(
@@ -61,9 +62,9 @@ def _not_created(
 
 
 def not_created_notes(objects: Sequence[NotCreated]) -> Iterator[str]:
-    """Yield a line for each kind of refusal: the objects, their source, and the reason."""
+    """Yield a line for each group of equal refusals: the objects, their source, and the reason."""
     groups = group_not_created(objects)
-    for each in groups[:GROUPS_MAX]:
+    for each in groups[:GROUPS_SHOWN]:
         first = each.first
         source = f" ({first.source})" if first.source else ""
         what = f"{first.kind} {first.name}"
@@ -71,17 +72,17 @@ def not_created_notes(objects: Sequence[NotCreated]) -> Iterator[str]:
             what += f" and {each.count - 1:,} more"
         by = f" of {first.workload}" if first.workload else ""
         yield f"Not created: {what}{by}{source}: {first.reason}"
-    if more := sum(each.count for each in groups[GROUPS_MAX:]):
+    if more := sum(each.count for each in groups[GROUPS_SHOWN:]):
         yield f"Not created: {more:,} more, for other reasons or of other workloads."
 
 
 def find_created(loaded: Loaded, name: str) -> FoundPod:
-    """Find as `find_pod`; the error explains a pod, or a workload's only pods, that is not created.
+    """Find a pod as `find_pod` does; an error says why a pod or a workload's pods are not created.
 
     Raises:
         InputError: there is no such pod, it is not clear which, or it is not created.
     """
-    bare = name.rpartition("/")[2]
+    bare_name = name.rpartition("/")[2]
     pods = [each for each in loaded.not_created if each.kind == "Pod"]
     exact = [each for each in pods if name in (each.name, each.name.partition("/")[2])]
     if exact and not _is_name_of_created(loaded, name):
@@ -90,8 +91,9 @@ def find_created(loaded: Loaded, name: str) -> FoundPod:
         return find_pod(loaded.inputs, name)
     except InputError:
         for each in pods:
+            # A workload is "KIND NAMESPACE/NAME".
             keys = each.name, each.workload.partition(" ")[2]
-            if name in keys or bare in [key.partition("/")[2] for key in keys if key]:
+            if name in keys or bare_name in [key.partition("/")[2] for key in keys if key]:
                 raise _refusal(each) from None
         raise
 

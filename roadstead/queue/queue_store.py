@@ -217,7 +217,7 @@ class QueueStore(Generic[EventT]):
             assert isinstance(active, ProfileHeaps), "the queue is not kept by profile"
             assert isinstance(rejected, ProfileHeaps), "the queue is not kept by profile"
             active, rejected = active.of(profile), rejected.of(profile)
-        return active.firsts() if len(active) else rejected.firsts()
+        return (active if len(active) else rejected).items_with_first_key()
 
     def _validate_leases(self) -> None:
         for lease_id, lease in self.in_flight.leases.items():

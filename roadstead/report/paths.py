@@ -34,10 +34,10 @@ def entries(folder: Path) -> list[Path]:
         raise InputError(f"cannot be read: {error.strerror}", source=str(folder)) from error
 
 
-def check_file(path: Path, *, is_replaced: bool = True) -> None:
+def check_file(path: Path, *, may_replace: bool = True) -> None:
     """Raise InputError unless the file can be written in an existing folder.
 
-    is_replaced: an existing file may be replaced.
+    may_replace: an existing file may be replaced.
     """
     try:
         is_folder, exists, has_folder = (
@@ -53,7 +53,7 @@ def check_file(path: Path, *, is_replaced: bool = True) -> None:
         raise InputError("cannot be written: there is no such directory", source=str(path))
     if not os.access(path if exists else path.absolute().parent, os.W_OK):
         raise InputError("cannot be written: no permission", source=str(path))
-    if exists and not is_replaced:
+    if exists and not may_replace:
         raise InputError("exists; --force replaces it", source=str(path))
 
 

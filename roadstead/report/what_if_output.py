@@ -40,7 +40,7 @@ class AnswerFiles:
     texts: Mapping[str, str] = field(default_factory=dict)
 
 
-def check_answer_folder(folder: Path, *, is_replaced: bool, flag: str) -> None:
+def check_answer_folder(folder: Path, *, may_replace: bool, flag: str) -> None:
     """Raise InputError unless the folder is missing or empty, or has an answer to be replaced.
 
     flag: the option that replaces an answer, for the error.
@@ -49,7 +49,7 @@ def check_answer_folder(folder: Path, *, is_replaced: bool, flag: str) -> None:
     if not all(each.name in FILES for each in found):
         rule = "holds files that no what-if command wrote; name an empty or new directory"
         raise InputError(rule, source=str(folder))
-    if found and not is_replaced:
+    if found and not may_replace:
         rule = f"holds another answer; {flag} replaces it"
         raise InputError(rule, source=str(folder))
 

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 import roadstead
-from roadstead.api.cluster_pack import pack, pinned
+from roadstead.api.cluster_pack import pack, pinned_requirements
 from roadstead.protocol.errors import InputError
 
 
@@ -67,7 +67,7 @@ def test_files_are_replaced_only_on_request(tmp_path):
 
     with pytest.raises(InputError, match=r"env.yaml.*exists already: use --force"):
         pack(output, with_packages=False)
-    pack(output, with_packages=False, is_replaced=True)
+    pack(output, with_packages=False, may_replace=True)
 
 
 @pytest.mark.parametrize("name", ["few-pods.py", "few_pods.txt", "roadstead.py"])
@@ -80,4 +80,4 @@ def test_a_plugin_file_must_be_a_module(tmp_path, name):
 
 
 def test_missing_packages_are_left_out():
-    assert list(pinned("no-such-package")) == []
+    assert list(pinned_requirements("no-such-package")) == []

@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from roadstead.cli.simulating import SILENT_S, shown_runs
+from roadstead.cli.simulating import SILENT_MAX_S, shown_runs
 
 MINUTE_US = 60_000_000
 
@@ -16,7 +16,14 @@ def engine_at(minutes: int, created: int) -> SimpleNamespace:
 def test_each_tenth_of_a_run_has_a_line_and_a_slow_run_has_more(capsys):
     now_s = 0.0
     with shown_runs(100 * MINUTE_US, 1, lambda: now_s) as show:
-        for minutes, passed_s in ((9, 1), (10, 1), (19, SILENT_S - 1), (19, 1), (19, 1), (20, 1)):
+        for minutes, passed_s in (
+            (9, 1),
+            (10, 1),
+            (19, SILENT_MAX_S - 1),
+            (19, 1),
+            (19, 1),
+            (20, 1),
+        ):
             now_s += passed_s
             show("default-0", engine_at(minutes, 5 * minutes))
 

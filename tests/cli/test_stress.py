@@ -9,7 +9,7 @@ from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.api.product_runs import settings_of
 from roadstead.cli import stressing
 from roadstead.cli.main import build_cli
-from roadstead.cli.stress_plan import of_preset, study_of, with_flags
+from roadstead.cli.stress_plan import preset_definition, study_of, with_flags
 from roadstead.cli.stress_product import PARAMETERS, is_possible, is_repeated
 from roadstead.cli.sweep_progress import SweepProgress
 from roadstead.lab.presets import PRESETS
@@ -154,7 +154,7 @@ def test_partitions_are_swept_in_partitioned_mode_and_run_once_in_others(stress)
 
 
 def test_an_axis_with_other_values_keeps_its_place():
-    asked = with_flags(of_preset("parsync-partitions"), [("partitions", "1,20")], {})
+    asked = with_flags(preset_definition("parsync-partitions"), [("partitions", "1,20")], {})
 
     assert list(asked.vary) == ["partitions", "variance", "look"]
     assert asked.vary["partitions"] == ["1", "20"]
@@ -362,7 +362,7 @@ def test_values_become_settings_only_where_they_apply(tmp_path):
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_every_preset_can_be_run(name):
-    asked = of_preset(name)
+    asked = preset_definition(name)
     product = Study("product", "", PARAMETERS, lambda values, seed: {}, ())
 
     study = study_of(asked, product)

@@ -26,7 +26,7 @@ from roadstead.plugin_watch import (
     PluginWatch,
     call_at_exit,
     call_text,
-    pod_named,
+    describe_pod,
 )
 from tests.builders import node, pod, table_of
 
@@ -140,8 +140,8 @@ def test_an_actor_that_knows_the_pod_names_it():
     facts = pod(cpu=100)
     POD_KEY_FINDERS["scheduler-0"] = lambda asked: "default/p" if asked == facts else None
     try:
-        assert pod_named(facts) == 'pod "default/p"'
-        assert "asks for cpu=200" in pod_named(pod(cpu=200))
+        assert describe_pod(facts) == 'pod "default/p"'
+        assert "asks for cpu=200" in describe_pod(pod(cpu=200))
     finally:
         POD_KEY_FINDERS.clear()
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roadstead.cli.plugin.checks import effects
+from roadstead.cli.plugin.checks import check_effects
 from roadstead.cli.plugin.samples import sample_fleet
 from roadstead.config.model import default_config
 from roadstead.facts.cluster import ClusterFacts
@@ -41,7 +41,8 @@ def test_all_cross_node_plugins_declare_effects():
 def test_pods_with_equal_effects_affect_the_same_pods_if_one_fact_differs(seed, name):
     fleet = sample_fleet(seed, nodes=5, pods=6)
 
-    wrong = [each for each in effects(in_tree_subject(name, PROFILE), fleet) if each is not None]
+    found = check_effects(in_tree_subject(name, PROFILE), fleet)
+    wrong = [each for each in found if each is not None]
 
     assert not wrong
 

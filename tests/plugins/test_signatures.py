@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roadstead.cli.plugin.checks import shapes
+from roadstead.cli.plugin.checks import check_shapes
 from roadstead.cli.plugin.plugin_under_test import answers
 from roadstead.cli.plugin.samples import POD_VALUES, sample_fleet
 from roadstead.config.model import default_config
@@ -113,7 +113,7 @@ def test_answers_hold_for_a_shape_if_the_plugin_declares_it(name, seed):
     assert vars(asked.plugin_class)["shares_by_shape"]
     fleet = sample_fleet(seed, nodes=9, pods=10)
     try:
-        wrong = [each for each in shapes(asked, fleet) if each is not None]
+        wrong = [each for each in check_shapes(asked, fleet) if each is not None]
     except UnsupportedError:
         return
 
@@ -147,7 +147,7 @@ def test_pods_of_one_class_of_the_default_profile_get_equal_answers_from_every_p
     table, classes = fleet.table(), fleet.classes()
     facts = classes[place % len(classes)]
     numbers = PodClasses()
-    profile = subject("NodeName").profiles(numbers)["default-scheduler"]
+    profile = subject("NodeName").profiles_with(numbers)["default-scheduler"]
     key = profile.signature_of(numbers.pod_class(facts), "one")
     mixed = facts
     for name, values in VALUES.items():

@@ -98,7 +98,7 @@ def test_items_added_and_removed_in_bulk_equal_those_one_by_one(puts, gone):
 
     assert together.ordered() == alone.ordered()
     assert len(together) == len(alone) == count - len(taken)
-    of_first_key = list(together.firsts())
+    of_first_key = list(together.items_with_first_key())
     assert of_first_key == together.ordered()[: len(of_first_key)]
     assert bool(of_first_key) == bool(len(together))
     keys = {name: key for key, name in _keyed(puts)}

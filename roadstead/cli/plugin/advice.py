@@ -1,7 +1,7 @@
 """Hooks and declarations that would make a plugin faster, for `roadstead plugin test`.
 
-They only save time. Declarations are tried on the sample fleets; for methods, which cannot be
-tried, only the saving is listed.
+Decisions are the same without them. A declaration is listed if it holds on the sample fleets; a
+missing method is listed without a trial, with what it would save.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from roadstead.cli.plugin.checks import CheckFunction, Fleets, reads, shapes
+from roadstead.cli.plugin.checks import CheckFunction, Fleets, check_reads, check_shapes
 from roadstead.cli.plugin.outcome import Check, CheckOutcome
 from roadstead.cli.plugin.plugin_under_test import PluginUnderTest
 from roadstead.framework.plugin import (
@@ -22,7 +22,7 @@ from roadstead.plugins.in_tree import in_tree_registry
 
 
 def missing_hooks_check(subject: PluginUnderTest, fleets: Fleets) -> Check | None:
-    """The missing hooks of `docs/plugins.md` that would save time; None if there are none."""
+    """List the hooks of `docs/plugins.md` that would save time; None if none is missing."""
     found = [*_advice(subject, fleets)]
     if not found:
         return None
@@ -40,12 +40,13 @@ def _advice(subject: PluginUnderTest, fleets: Fleets) -> Iterator[str]:
     elif plugin_class.reads is Reads.CLUSTER and plugin_class.effect is Plugin.effect:
         yield "without effect, each placement invalidates the answers for every other pod"
     if not vars(plugin_class).get("shares_by_shape", False) and _holds(
-        _with_declarations(subject, shares_by_shape=True), fleets, shapes
+        _with_declarations(subject, shares_by_shape=True), fleets, check_shapes
     ):
         yield (
             "shares_by_shape = True holds on these fleets: pods that differ only in amounts "
             "would be evaluated once"
         )
+    # The binder checks such filters again at each bind.
     is_live_filter = issubclass(plugin_class, FilterPlugin) and plugin_class.reads is not Reads.NODE
     if (
         is_live_filter
@@ -55,19 +56,20 @@ def _advice(subject: PluginUnderTest, fleets: Fleets) -> Iterator[str]:
 
 
 def _narrower_reads(subject: PluginUnderTest, fleets: Fleets) -> Reads | None:
-    """The narrowest `reads` that holds on these fleets, if it is narrower than the declared one."""
+    """Return the narrowest `reads` that holds on these fleets; None: no narrower than declared."""
+    # From the narrowest to the widest.
     for candidate in Reads:
         if candidate >= subject.plugin_class.reads:
             return None
-        if _holds(_with_declarations(subject, reads=candidate), fleets, reads):
+        if _holds(_with_declarations(subject, reads=candidate), fleets, check_reads):
             return candidate
     return None
 
 
-def _with_declarations(subject: PluginUnderTest, **members: object) -> PluginUnderTest:
-    """The plugin with other declarations."""
+def _with_declarations(subject: PluginUnderTest, **declarations: object) -> PluginUnderTest:
+    """Return the plugin as a subclass with these declarations (class attributes)."""
     plugin_class: type[Plugin] = type(
-        subject.plugin_class.__name__, (subject.plugin_class,), members
+        subject.plugin_class.__name__, (subject.plugin_class,), declarations
     )
     registry = in_tree_registry().merged(
         factories_of({plugin_class.name: plugin_class}, is_strict=True)
@@ -79,5 +81,5 @@ def _holds(subject: PluginUnderTest, fleets: Fleets, check: CheckFunction) -> bo
     try:
         return all(wrong is None for fleet in fleets for wrong in check(subject, fleet))
     except Exception:
-        # The user's plugin may raise anything under a declaration that it does not make.
+        # With a declaration that its author did not write, the plugin may raise anything.
         return False

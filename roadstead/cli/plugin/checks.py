@@ -31,19 +31,19 @@ from roadstead.nodes.pod_class import PodClasses
 from roadstead.nodes.table import NodeTable
 
 WORKERS = ("1", "5")
-"""Numbers of workers with which decisions are compared."""
+"""Numbers of workers with which decisions are compared; also names of decision paths."""
 
-CLASSES = 25
-"""Pod classes of a fleet with which answers are compared."""
+CLASSES_MAX = 25
+"""Maximum number of pod classes of a fleet for which answers are compared, to save time."""
 
 SPEED_CALLS = 20
-"""Pods for which the plugin is timed."""
-
+"""Maximum number of pod classes for which the plugin is timed."""
 
 Fleets = Sequence[SampleFleet]
 CaseResults = Iterator[str | None]
 """For each case, the text of a failure, or None."""
 CheckFunction = Callable[[PluginUnderTest, SampleFleet], CaseResults]
+"""Checks the subject on one fleet. An exception is a failure of the plugin."""
 
 
 def run_checks(subject: PluginUnderTest, fleets: Fleets) -> list[Check]:
@@ -54,12 +54,13 @@ def run_checks(subject: PluginUnderTest, fleets: Fleets) -> list[Check]:
     """
     checks: list[Check] = []
     if subject.filters_or_scores:
-        checks = [_run_check("answers", _ANSWERS, _answers, subject, fleets)]
+        checks = [_run_check("answers", _ANSWERS_ARE_VALID, _check_answers, subject, fleets)]
         if checks[0].outcome is CheckOutcome.FAILED:
             return checks
         checks += impact_checks(subject, fleets)
     hooks = hooks_check(subject, fleets[0])
-    checks += [] if hooks is None else [hooks]
+    if hooks is not None:
+        checks.append(hooks)
     checks += [
         _run_check(name, success_text, check, subject, fleets)
         for name, check, success_text in _comparing_checks(subject)
@@ -67,29 +68,33 @@ def run_checks(subject: PluginUnderTest, fleets: Fleets) -> list[Check]:
     if subject.filters_or_scores and not any(
         each.outcome is CheckOutcome.FAILED for each in checks
     ):
-        checks += [_check_signatures(subject, fleets), speed(subject, fleets[0])]
+        checks += [_count_signatures(subject, fleets), _measure_speed(subject, fleets[0])]
     return checks
 
 
-_ANSWERS = f"answers for every pod and node; scores within 0..{MAX_NODE_SCORE}"
+_ANSWERS_ARE_VALID = f"answers for every pod and node; scores within 0..{MAX_NODE_SCORE}"
 
 
 def _comparing_checks(subject: PluginUnderTest) -> list[tuple[str, CheckFunction, str]]:
     """(name, check, text on success) of the checks that compare answers."""
     named: list[tuple[str, CheckFunction, str]] = [
-        ("workers", _workers, f"same decisions without and with {' and '.join(WORKERS)} workers"),
+        (
+            "workers",
+            _check_workers,
+            f"same decisions without and with {' and '.join(WORKERS)} workers",
+        ),
     ]
     if subject.filters_or_scores:
         named += [
-            ("deterministic", _deterministic, "same answers on a second call"),
-            ("leaves the table", _leaves_table, "the plugin does not change the table"),
-            ("reads", reads, "updated answers equal newly computed ones"),
-            ("signature", _signature, "equal signature, equal answers"),
+            ("deterministic", _check_second_call, "same answers on a second call"),
+            ("leaves the table", _check_table, "the plugin does not change the table"),
+            ("reads", check_reads, "updated answers equal newly computed ones"),
+            ("signature", _check_signature, "equal signature, equal answers"),
         ]
     if subject.filters_or_scores and vars(subject.plugin_class).get("shares_by_shape", False):
-        named.append(("shapes", shapes, "same answers for other requested amounts"))
+        named.append(("shapes", check_shapes, "same answers for other requested amounts"))
     if subject.filters_or_scores and subject.plugin_class.effect is not Plugin.effect:
-        named.append(("effects", effects, "equal effect, the same pods affected"))
+        named.append(("effects", check_effects, "equal effect, the same pods affected"))
     return named
 
 
@@ -106,51 +111,55 @@ def _run_check(
             for wrong in check(subject, fleet):
                 cases += 1
                 if wrong is not None:
-                    return Check(name, CheckOutcome.FAILED, fleet.finding(wrong), cases)
+                    return Check(name, CheckOutcome.FAILED, fleet.labelled(wrong), cases)
         except Exception as failure:
             # The plugin is the user's: any exception is a finding.
             return failed_check(name, fleet, failure, cases)
     return Check(name, CheckOutcome.OK, success_text if cases else "nothing to compare", cases)
 
 
-def _workers(subject: PluginUnderTest, fleet: SampleFleet) -> CaseResults:
-    plain = play(open_path("plain", subject.profiles), fleet)
-    for each in plain:
+def _check_workers(subject: PluginUnderTest, fleet: SampleFleet) -> CaseResults:
+    # "plain" is the reference path; a number is the path with so many workers.
+    expected = play(open_path("plain", subject.profiles_with), fleet)
+    for each in expected:
         yield each.text if f'"{subject.name}"' in each.error else None
     for workers in WORKERS:
-        scored = play(open_path(workers, subject.profiles), fleet)
-        for ours, expected in zip(scored, plain, strict=True):
-            wrong = f"with {workers} workers {ours.text}; without, {expected.text}"
-            yield None if ours == expected else wrong
+        decided = play(open_path(workers, subject.profiles_with), fleet)
+        for with_workers, without in zip(decided, expected, strict=True):
+            wrong = f"with {workers} workers {with_workers.text}; without, {without.text}"
+            yield None if with_workers == without else wrong
 
 
 def _classes(fleet: SampleFleet) -> list[PodFacts]:
-    return fleet.classes()[:CLASSES]
+    return fleet.classes()[:CLASSES_MAX]
 
 
-def _deterministic(subject: PluginUnderTest, fleet: SampleFleet) -> CaseResults:
+def _check_second_call(subject: PluginUnderTest, fleet: SampleFleet) -> CaseResults:
     table = fleet.table()
     evaluations = [_evaluation(subject, facts, table) for facts in _classes(fleet)]
     for evaluation in evaluations:
         first = answers_of(evaluation)
         for again in (
             answers(subject, evaluation.pod.facts, table),
-            _evaluated_again(evaluation),
+            _answers_of_same_plugin(evaluation),
         ):
             yield _difference(
-                first, again, fleet.pod_named(evaluation.pod.facts), "on a second call"
+                first, again, fleet.describe_pod(evaluation.pod.facts), "on a second call"
             )
 
 
-def _evaluated_again(evaluation: Evaluation) -> PluginAnswers:
+def _answers_of_same_plugin(evaluation: Evaluation) -> PluginAnswers:
+    """Compute all answers again, with the same instance of the plugin."""
     return answers_of(Evaluation(evaluation.profile, evaluation.pod, evaluation.table))
 
 
 def _evaluation(subject: PluginUnderTest, facts: PodFacts, table: NodeTable) -> Evaluation:
-    return Evaluation(subject.alone(table.classes), table.classes.pod_class(facts), table)
+    return Evaluation(
+        subject.only_this_plugin(table.classes), table.classes.pod_class(facts), table
+    )
 
 
-def _leaves_table(subject: PluginUnderTest, fleet: SampleFleet) -> CaseResults:
+def _check_table(subject: PluginUnderTest, fleet: SampleFleet) -> CaseResults:
     classes = PodClasses()
     table, untouched = fleet.table(classes), fleet.table(classes)
     for facts in _classes(fleet):
@@ -159,27 +168,34 @@ def _leaves_table(subject: PluginUnderTest, fleet: SampleFleet) -> CaseResults:
         yield f"the plugin changed the table: {differences[0]}" if differences else None
 
 
-def reads(subject: PluginUnderTest, fleet: SampleFleet) -> CaseResults:
-    """Add and remove pods, and compare updated answers with newly computed ones."""
+def check_reads(subject: PluginUnderTest, fleet: SampleFleet) -> CaseResults:
+    """Add and remove pods, and compare updated answers with newly computed ones.
+
+    An update evaluates only the rows that changed in what the plugin declares to read.
+    """
     table = fleet.table()
     evaluations = [_evaluation(subject, facts, table) for facts in _classes(fleet)]
-    before: list[PreScoreOutcome | None] = []
+    pre_scores: list[PreScoreOutcome | None] = []
     for evaluation in evaluations:
         answers_of(evaluation)
-        before.append(evaluation.run_pre_score())
+        pre_scores.append(evaluation.run_pre_score())
     _change_pods(table, fleet)
     if subject.plugin_class.reads is Reads.CLUSTER:
-        # PreFilter and PreScore are called again; their results are kept in all other cases.
-        before = [None for _ in evaluations]
-    for evaluation, pre_score in zip(evaluations, before, strict=True):
-        fresh = answers(subject, evaluation.pod.facts, table)
+        # Only for such plugins are PreFilter and PreScore called again after a change.
+        pre_scores = [None for _ in evaluations]
+    for evaluation, pre_score in zip(evaluations, pre_scores, strict=True):
+        computed = answers(subject, evaluation.pod.facts, table)
         hint = f"after pods changed; does `reads = Reads.{subject.plugin_class.reads.name}` hold?"
         yield _difference(
-            answers_of(evaluation, pre_score), fresh, fleet.pod_named(evaluation.pod.facts), hint
+            answers_of(evaluation, pre_score),
+            computed,
+            fleet.describe_pod(evaluation.pod.facts),
+            hint,
         )
 
 
 def _change_pods(table: NodeTable, fleet: SampleFleet) -> None:
+    """Add a pod to every second node, and remove one from each of the others."""
     for index, node in enumerate(fleet.nodes):
         on_node = list(table.pods(table.row_of(node.name)))
         if index % 2 and on_node:
@@ -189,39 +205,41 @@ def _change_pods(table: NodeTable, fleet: SampleFleet) -> None:
             table.add_pod(node.name, table.classes.pod_class(facts))
 
 
-def _answers(subject: PluginUnderTest, fleet: SampleFleet) -> CaseResults:
+def _check_answers(subject: PluginUnderTest, fleet: SampleFleet) -> CaseResults:
     table = fleet.table()
     location = LOCATION_OF_SCORES.get(subject.name, "")
     for facts in fleet.classes():
         found = answers(subject, facts, table)
         if found.error:
-            yield f"{found.error}, for {fleet.pod_named(facts)}"
+            yield f"{found.error}, for {fleet.describe_pod(facts)}"
+        # One case for each node.
         yield from (None for _ in found.refusals)
         for score in found.scores or ():
             if not 0 <= score <= MAX_NODE_SCORE:
                 text = with_location(f"a score of {score}, want 0..{MAX_NODE_SCORE}", location)
-                yield f"{text}, for {fleet.pod_named(facts)}"
+                yield f"{text}, for {fleet.describe_pod(facts)}"
 
 
-def _signature(subject: PluginUnderTest, fleet: SampleFleet) -> CaseResults:
+def _check_signature(subject: PluginUnderTest, fleet: SampleFleet) -> CaseResults:
     """Pods that differ in one fact but have equal signatures must have equal answers."""
     table = fleet.table()
     plugin = subject.build()
     for facts in _classes(fleet):
         signed = plugin.sign(facts)
+        # A signature that cannot be hashed is a failure.
         hash(signed)
         expected = None
         for name, other in variants(facts):
             if signed is None or plugin.sign(other) != signed:
                 continue
             expected = expected or answers(subject, facts, table)
-            whom = fleet.pod_named(facts)
+            pod = fleet.describe_pod(facts)
             hint = f"and the same with another {name}, which the signature leaves out"
-            yield _difference(expected, answers(subject, other, table), whom, hint)
+            yield _difference(expected, answers(subject, other, table), pod, hint)
 
 
-def shapes(subject: PluginUnderTest, fleet: SampleFleet) -> CaseResults:
-    """Pods that differ only in amounts must have equal answers, if the plugin declares so."""
+def check_shapes(subject: PluginUnderTest, fleet: SampleFleet) -> CaseResults:
+    """Pods that differ only in requested amounts must have equal answers (`shares_by_shape`)."""
     table = fleet.table()
     for facts in _classes(fleet):
         both = [answers(subject, each, table) for each in (facts, _larger(facts))]
@@ -230,26 +248,27 @@ def shapes(subject: PluginUnderTest, fleet: SampleFleet) -> CaseResults:
             # Only such plugins sign the amounts of each class (`Profile.signature_of`).
             both = [replace(each, refusals=(), raw=None, scores=None) for each in both]
         hint = "and the same with larger requests; does `shares_by_shape` hold?"
-        yield _difference(both[0], both[1], fleet.pod_named(facts), hint)
+        yield _difference(both[0], both[1], fleet.describe_pod(facts), hint)
 
 
-def effects(subject: PluginUnderTest, fleet: SampleFleet) -> CaseResults:
-    """Placed pods of equal effect must affect the same pods."""
+def check_effects(subject: PluginUnderTest, fleet: SampleFleet) -> CaseResults:
+    """Placed pods of equal effect must change the answers for the same pods."""
     table = fleet.table()
-    profile = subject.alone(table.classes)
+    profile = subject.only_this_plugin(table.classes)
     for facts in _classes(fleet):
         pod_class = table.classes.pod_class(facts)
+        # By effects of a placed pod: whether each effect may change the answers for `pod_class`.
         first: dict[tuple[Effect, ...], list[bool]] = {}
         for each in (facts, *(other for _, other in variants(facts))):
             effects = profile.effects(table.classes.pod_class(each))
             changed = [effect.may_change(pod_class) for effect in effects]
-            both = first.setdefault(effects, changed), changed
+            expected = first.setdefault(effects, changed)
             hint = "and a pod of equal effect change the answers for different pods"
-            yield None if both[0] == both[1] else f"{fleet.pod_named(facts)} {hint}"
+            yield None if changed == expected else f"{fleet.describe_pod(facts)} {hint}"
 
 
 def _larger(facts: PodFacts) -> PodFacts:
-    """The pod with three times its requests."""
+    """Return the pod with three times its requests."""
     return replace(
         facts,
         requests=tuple((name, 3 * amount) for name, amount in facts.requests),
@@ -258,7 +277,7 @@ def _larger(facts: PodFacts) -> PodFacts:
     )
 
 
-def _check_signatures(subject: PluginUnderTest, fleets: Fleets) -> Check:
+def _count_signatures(subject: PluginUnderTest, fleets: Fleets) -> Check:
     plugin = subject.build()
     pods = [facts for fleet in fleets for facts in _classes(fleet)]
     unsigned = sum(plugin.sign(facts) is None for facts in pods)
@@ -273,7 +292,7 @@ def _check_signatures(subject: PluginUnderTest, fleets: Fleets) -> Check:
     return Check("signs", CheckOutcome.WARNING, text, len(pods))
 
 
-def speed(subject: PluginUnderTest, fleet: SampleFleet) -> Check:
+def _measure_speed(subject: PluginUnderTest, fleet: SampleFleet) -> Check:
     """Measure the time of the plugin alone, for one pod on the fleet's table."""
     table = fleet.table()
     spent_s = []
@@ -290,10 +309,11 @@ def speed(subject: PluginUnderTest, fleet: SampleFleet) -> Check:
     return Check("speed", CheckOutcome.OK, text, len(spent_s))
 
 
-def _difference(one: PluginAnswers, other: PluginAnswers, whom: str, when: str) -> str | None:
+def _difference(one: PluginAnswers, other: PluginAnswers, pod: str, when: str) -> str | None:
+    """Return the first difference as a text, with the pod and the case; None if there is none."""
     if one == other:
         return None
-    return f"{_first_difference(one, other)} for {whom} {when}"
+    return f"{_first_difference(one, other)} for {pod} {when}"
 
 
 def _first_difference(one: PluginAnswers, other: PluginAnswers) -> str:
@@ -302,8 +322,9 @@ def _first_difference(one: PluginAnswers, other: PluginAnswers) -> str:
         "raw scores": (one.raw, other.raw),
         "scores": (one.scores, other.scores),
     }
-    for what, (ours, theirs) in pairs.items():
-        rows = zip(ours or (), theirs or (), strict=False)
+    for what, (answers_of_one, answers_of_other) in pairs.items():
+        # Other lengths follow from another difference, which is reported.
+        rows = zip(answers_of_one or (), answers_of_other or (), strict=False)
         different = next((row for row in rows if row[0] != row[1]), None)
         if different is not None:
             a, b = (each if each != "" else "passes" for each in different)

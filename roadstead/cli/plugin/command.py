@@ -20,6 +20,7 @@ from roadstead.cli.options import (
 
 SEEDS, SEEDS_MAX = 3, 100
 NODES, NODES_MAX = 40, 5_000
+"""Default and maximum of the options for generated fleets."""
 
 
 @click.group("plugin")

@@ -10,7 +10,7 @@ from pathlib import Path
 from roadstead.cli.scheduling import write_text
 from roadstead.protocol.errors import InputError, cut_short
 
-_NAME = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
+_CLASS_NAME = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
 
 _TABLE_TEMPLATE = '''"""{name}: prefers nodes with few pods."""
 
@@ -78,7 +78,7 @@ class {name}(NodePlugin):
         return ()  # nothing of the pod is looked at
 '''
 
-_TEST = '''"""{name} alone, and on sample fleets; run with pytest."""
+_TEST_TEMPLATE = '''"""{name} alone, and on sample fleets; run with pytest."""
 
 from roadstead.testing import ask, check_plugin, node, pod
 
@@ -96,7 +96,7 @@ def test_it_passes_every_check():
 
 @dataclass(frozen=True, slots=True)
 class WrittenPlugin:
-    """A new plugin. path: module:class, as for --plugin.
+    """The files of a new plugin. path: MODULE:CLASS of the plugin, as for --plugin.
 
     files: the files that were written. kept: those that existed already and were not replaced.
     """
@@ -124,19 +124,23 @@ def write_plugin(name: str, directory: Path, *, per_node: bool, force: bool) -> 
 
 
 def plugin_texts(name: str, *, per_node: bool) -> Mapping[str, str]:
-    """Return file name → text. Raises InputError for an invalid class name."""
-    if not _NAME.fullmatch(name):
+    """Return the texts of the plugin and of its test, by file name.
+
+    Raises InputError for an invalid class name.
+    """
+    if not _CLASS_NAME.fullmatch(name):
         rule = "is not a name of a plugin class (want e.g. FewPods)"
         raise InputError(rule, field="NAME", value=cut_short(name))
     module = module_of(name)
     template = _PER_NODE_TEMPLATE if per_node else _TABLE_TEMPLATE
     return {
         f"{module}.py": template.format(name=name),
-        f"test_{module}.py": _TEST.format(name=name, module=module),
+        f"test_{module}.py": _TEST_TEMPLATE.format(name=name, module=module),
     }
 
 
 def module_of(name: str) -> str:
     """Return the module name of a plugin class: FewPods → few_pods, GPUShare → gpu_share."""
+    # A word starts at a capital after a small letter, and at the last capital of several.
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name)
     return words.lower()

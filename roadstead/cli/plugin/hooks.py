@@ -1,7 +1,7 @@
 """Whether the hooks outside Filter and Score are called, in a complete run on one sample fleet.
 
-The run has queue, cache and binder, on virtual time and in this process. Then some pods are
-deleted and a node is added, because hints are called for such events.
+The run (`LocalRun`) has queue, cache and binder, in virtual time and in this process. After its
+first decisions some pods are deleted and a node is added, events for which hints are called.
 """
 
 from __future__ import annotations
@@ -24,11 +24,13 @@ from roadstead.framework.plugin_calls import RUNNING_CALLS, PluginCall
 from roadstead.local.run import LocalRun
 
 HINT = "QueueingHint"
+"""The name of a queueing hint in failures and counts; it is no extension point."""
+
 AFTER_BACKOFF_S = 60.0
 """Virtual time at which every backoff has ended."""
 
-DELETED_SHARE = 3
-"""One bound pod in this many is deleted."""
+DELETED_EVERY = 3
+"""Every nth bound pod is deleted."""
 
 CALL_CONDITIONS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -53,8 +55,8 @@ def hooks_check(subject: PluginUnderTest, fleet: SampleFleet) -> Check | None:
         hooks = _hooks_of(subject)
         if not hooks:
             return None
-        with _failures() as failures, _count_calls() as calls:
-            _run(LocalRun(subject.plan), fleet)
+        with _collect_failures() as failures, _count_calls() as calls:
+            _run_and_change(LocalRun(subject.plan), fleet)
     except Exception as failure:
         # The plugin is the user's: any exception is a finding.
         return failed_check("hooks", fleet, failure)
@@ -71,7 +73,8 @@ def hooks_check(subject: PluginUnderTest, fleet: SampleFleet) -> Check | None:
 
 
 def _hooks_of(subject: PluginUnderTest) -> list[str]:
-    """The plugin's hooks outside Filter and Score, by their names in failures."""
+    """Return the plugin's hooks outside Filter and Score, by their names in failures."""
+    # A failure names PostFilter where the configuration has postFilter.
     points = {point[0].upper() + point[1:] for point in subject.points}
     hooks = [hook for hook in CALL_CONDITIONS if hook in points]
     plugin = subject.build()
@@ -82,20 +85,20 @@ def _hooks_of(subject: PluginUnderTest) -> list[str]:
     return hooks
 
 
-def _run(run: LocalRun, fleet: SampleFleet) -> None:
+def _run_and_change(run: LocalRun, fleet: SampleFleet) -> None:
     run.add_nodes(fleet.nodes)
     pods = [(identity, facts) for identity, facts, _ in fleet.running]
     run.add_running(pods, [name for _, _, name in fleet.running])
     run.submit(fleet.pods)
     run.run(0.0)
     bound = [*run.placements()]
-    run.delete_pods(bound[::DELETED_SHARE])
+    run.delete_pods(bound[::DELETED_EVERY])
     run.add_nodes([_renamed_copy(fleet.nodes[0])])
     run.run(AFTER_BACKOFF_S)
 
 
 def _renamed_copy(node: NodeFacts) -> NodeFacts:
-    """A copy of the node with another name."""
+    """Return a copy of the node with another name."""
     name = f"{node.name}-new"
     labels = tuple((key, name if key == HOSTNAME_LABEL else value) for key, value in node.labels)
     return replace(node, name=name, labels=labels)
@@ -106,18 +109,22 @@ def _count_calls() -> Iterator[Counter[str]]:
     """Count the calls of users' plugins in this process, by hook."""
     calls: Counter[str] = Counter()
 
-    def note(call: PluginCall | None) -> None:
+    def count(call: PluginCall | None) -> None:
+        # None: the end of a call.
         if call is not None:
             calls[call.point] += 1
 
-    before, RUNNING_CALLS.mark = RUNNING_CALLS.mark, note
+    # `mark` is called at the start and at the end of every call of a plugin.
+    mark_before, RUNNING_CALLS.mark = RUNNING_CALLS.mark, count
     try:
         yield calls
     finally:
-        RUNNING_CALLS.mark = before
+        RUNNING_CALLS.mark = mark_before
 
 
-class _Failures(logging.Handler):
+class _FailureHandler(logging.Handler):
+    """Keeps the failures of plugins: a log record of one has it as first argument."""
+
     def __init__(self) -> None:
         super().__init__(logging.INFO)
         self.found: list[PluginFailure] = []
@@ -129,9 +136,9 @@ class _Failures(logging.Handler):
 
 
 @contextmanager
-def _failures() -> Iterator[list[PluginFailure]]:
-    """Collect failures of plugins from the log, because a run contains them."""
-    log, handler = logging.getLogger("roadstead.plugins"), _Failures()
+def _collect_failures() -> Iterator[list[PluginFailure]]:
+    """Collect failures of plugins from the log, because a run logs them and continues."""
+    log, handler = logging.getLogger("roadstead.plugins"), _FailureHandler()
     level = log.level
     log.addHandler(handler)
     log.setLevel(logging.INFO)

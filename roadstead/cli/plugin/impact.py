@@ -1,6 +1,7 @@
 """The impact of a plugin on the sample fleets: refused nodes, scores, and changed placements.
 
-Checks that compare answers also pass if a plugin had nothing to decide. These checks report that.
+The other checks of `roadstead plugin test` compare answers, so they pass even if the plugin never
+had to decide anything. The checks here warn about that.
 """
 
 from __future__ import annotations
@@ -36,7 +37,10 @@ class PodImpact:
 
 
 def impact_checks(subject: PluginUnderTest, fleets: Sequence[SampleFleet]) -> list[Check]:
-    """The checks of Filter, score and placements over all fleets, or the plugin's first failure."""
+    """Return the checks of Filter, Score and placements over all fleets.
+
+    After the plugin's first exception: only one failed check, with this exception.
+    """
     pods: list[PodImpact] = []
     for fleet in fleets:
         try:
@@ -44,56 +48,58 @@ def impact_checks(subject: PluginUnderTest, fleets: Sequence[SampleFleet]) -> li
         except Exception as failure:
             # The plugin is the user's: any exception is a finding.
             return [failed_check("placements", fleet, failure)]
-    checks = [_changes(pods)]
+    checks = [_placements_check(pods)]
     if "score" in subject.points:
-        checks.insert(0, _score(pods))
+        checks.insert(0, _score_check(pods))
     if subject.points & FILTERS:
-        checks.insert(0, _filter(pods))
+        checks.insert(0, _filter_check(pods))
     return checks
 
 
 def pod_impacts(subject: PluginUnderTest, fleet: SampleFleet) -> Iterator[PodImpact]:
     """Schedule the fleet's pods in order, and yield the plugin's impact on each of them."""
-    path = PlainPath(subject.profiles)
-    alone = subject.alone(path.classes)
-    found_before: list[tuple[int, int, tuple[int, ...]]] = []
+    # Pod by pod, by the plugins alone: the reference path.
+    path = PlainPath(subject.profiles_with)
+    only_this_plugin = subject.only_this_plugin(path.classes)
+    # Per pod: numbers of refused and passed nodes, and the scores of the passed ones.
+    answers_before: list[tuple[int, int, tuple[int, ...]]] = []
 
     def record_answers(facts: PodFacts) -> None:
-        found = answers_of(Evaluation(alone, path.classes.pod_class(facts), path.table))
+        found = answers_of(Evaluation(only_this_plugin, path.classes.pod_class(facts), path.table))
         passed = sum(refusal == "" for refusal in found.refusals)
-        found_before.append((len(path.table) - passed, passed, found.scores or ()))
+        answers_before.append((len(path.table) - passed, passed, found.scores or ()))
 
-    node_with_plugin = play_each(path, fleet, record_answers)
-    node_without_plugin = play_each(PlainPath(subject.others), fleet)
-    for (refused, passed, scores), ours, theirs in zip(
-        found_before, node_with_plugin, node_without_plugin, strict=True
+    outcomes_with = play_each(path, fleet, record_answers)
+    outcomes_without = play_each(PlainPath(subject.profiles_without), fleet)
+    for (refused, passed, scores), with_plugin, without_plugin in zip(
+        answers_before, outcomes_with, outcomes_without, strict=True
     ):
         is_ranked = len(set(scores)) > 1
-        nodes = ours.node_name, theirs.node_name
+        nodes = with_plugin.node_name, without_plugin.node_name
         yield PodImpact(refused, passed, len(scores), is_ranked, *nodes)
 
 
-def _filter(pods: Sequence[PodImpact]) -> Check:
+def _filter_check(pods: Sequence[PodImpact]) -> Check:
     answered = sum(each.refused + each.passed for each in pods)
     refused = sum(each.refused for each in pods)
     affected = sum(each.refused > 0 for each in pods)
     if not refused:
         text = (
-            "the plugin refused no node, so that its refusals are not checked. Add a pod (--pods) "
-            "or a node (--cluster) that it should refuse"
+            "the plugin refused no node, so no refusal was checked. Add a pod (--pods) or a node "
+            "(--cluster) that it should refuse"
         )
-        return Check("filter", CheckOutcome.WARNING, text, answered)
+        return Check("filter", CheckOutcome.WARNING, text, cases=answered)
     if refused == answered:
         text = (
             "the plugin refused every node for every pod. Add a pod (--pods) or a node (--cluster) "
             "that it should accept"
         )
-        return Check("filter", CheckOutcome.WARNING, text, answered)
+        return Check("filter", CheckOutcome.WARNING, text, cases=answered)
     text = f"refuses nodes for {affected:,} of {len(pods):,} pods, {refused:,} nodes in total"
-    return Check("filter", CheckOutcome.OK, text, answered)
+    return Check("filter", CheckOutcome.OK, text, cases=answered)
 
 
-def _score(pods: Sequence[PodImpact]) -> Check:
+def _score_check(pods: Sequence[PodImpact]) -> Check:
     scored = sum(each.scored for each in pods)
     ranked = sum(each.is_ranked for each in pods)
     if not scored:
@@ -101,18 +107,18 @@ def _score(pods: Sequence[PodImpact]) -> Check:
             "the plugin scored no node: it skipped every pod, or refused every node. Add a pod "
             "(--pods) that it should score"
         )
-        return Check("score", CheckOutcome.WARNING, text, scored)
+        return Check("score", CheckOutcome.WARNING, text, cases=scored)
     if not ranked:
         text = (
-            "for each pod, the scores of all nodes were equal, so that they decide nothing. Add "
+            "for each pod, the scores of all nodes were equal, so they decide nothing. Add "
             "nodes (--cluster) or a pod (--pods) for which the scores should differ"
         )
-        return Check("score", CheckOutcome.WARNING, text, scored)
+        return Check("score", CheckOutcome.WARNING, text, cases=scored)
     text = f"scores differ between nodes for {ranked:,} of {len(pods):,} pods"
-    return Check("score", CheckOutcome.OK, text, scored)
+    return Check("score", CheckOutcome.OK, text, cases=scored)
 
 
-def _changes(pods: Sequence[PodImpact]) -> Check:
+def _placements_check(pods: Sequence[PodImpact]) -> Check:
     moved = sum(
         each.node_with_plugin != each.node_without_plugin and each.node_with_plugin is not None
         for each in pods
@@ -121,8 +127,8 @@ def _changes(pods: Sequence[PodImpact]) -> Check:
         each.node_with_plugin is None and each.node_without_plugin is not None for each in pods
     )
     if not moved + lost:
-        text = "every pod is placed as without the plugin"
+        text = "the plugin changes no placement"
     else:
         text = f"placed on another node than without the plugin: {moved:,} of {len(pods):,} pods"
         text += f"; on no node: {lost:,}" if lost else ""
-    return Check("placements", CheckOutcome.OK, text, len(pods))
+    return Check("placements", CheckOutcome.OK, text, cases=len(pods))

@@ -27,8 +27,12 @@ IN_TREE = "in-tree"
 
 
 @dataclass(frozen=True, slots=True)
-class Enabled:
-    """A profile that enables a plugin. weight: of its scores; None if it does not score there."""
+class EnabledIn:
+    """A profile that enables a plugin.
+
+    profile: its scheduler name. points: the extension points at which it enables the plugin.
+    weight: of the plugin's scores; None if it does not score there.
+    """
 
     profile: str
     points: tuple[str, ...]
@@ -37,22 +41,23 @@ class Enabled:
 
 @dataclass(frozen=True, slots=True)
 class KnownPlugin:
-    """A plugin. origin: in-tree, or MODULE:CLASS. file: that defines it, "" for an in-tree one.
+    """A plugin.
 
-    points: the extension points that it implements. enabled: by profile.
+    origin: in-tree, or MODULE:CLASS. file: the file that defines the class, "" for an in-tree one.
+    points: the extension points that it implements. enabled: one entry for each profile.
     """
 
     name: str
     origin: str
     file: str
     points: tuple[str, ...]
-    enabled: tuple[Enabled, ...]
+    enabled: tuple[EnabledIn, ...]
 
 
 def known_plugins(options: RunOptions) -> list[KnownPlugin]:
-    """The in-tree plugins, the installed ones, and those of the options, in this order.
+    """Return the in-tree plugins, the installed ones, and those of the options, in this order.
 
-    They are enabled as in a run with these options. Raises InputError for a wrong option.
+    Profiles enable them as in a run with these options. Raises InputError for a wrong option.
     """
     config = read_config(options)
     plan = RunPlan(
@@ -64,23 +69,23 @@ def known_plugins(options: RunOptions) -> list[KnownPlugin]:
     )
     profiles, user_plugins = plan.config().profiles, plan.user_plugins()
     known = [
-        KnownPlugin(name, IN_TREE, "", in_order(points), _enabled(profiles, name))
+        KnownPlugin(name, IN_TREE, "", in_running_order(points), _enabling(profiles, name))
         for name, points in {**IN_TREE_POINTS, **OPTIONAL_POINTS}.items()
     ]
     for path in installed_plugins().values():
-        if path not in config.plugins and (plugin_class := _installed(path)) is not None:
-            known.append(_of_user(plugin_class, path, ()))
+        if path not in config.plugins and (plugin_class := _load_installed(path)) is not None:
+            known.append(_user_plugin(plugin_class, path, ()))
     for (name, plugin_class), path in zip(user_plugins.items(), config.plugins, strict=True):
-        known.append(_of_user(plugin_class, path, _enabled(profiles, name)))
+        known.append(_user_plugin(plugin_class, path, _enabling(profiles, name)))
     return known
 
 
-def in_order(points: Container[str]) -> tuple[str, ...]:
+def in_running_order(points: Container[str]) -> tuple[str, ...]:
     """Sort extension points by the order in which they run for a pod."""
     return tuple(point for point in EXTENSION_POINTS if point in points)
 
 
-def _installed(path: str) -> type[Plugin] | None:
+def _load_installed(path: str) -> type[Plugin] | None:
     """Load an installed plugin. None, with a note, if it cannot be imported."""
     try:
         return load_plugin_class(path)
@@ -89,25 +94,28 @@ def _installed(path: str) -> type[Plugin] | None:
         return None
 
 
-def _of_user(plugin_class: type[Plugin], path: str, enabled: tuple[Enabled, ...]) -> KnownPlugin:
+def _user_plugin(
+    plugin_class: type[Plugin], path: str, enabled: tuple[EnabledIn, ...]
+) -> KnownPlugin:
     return KnownPlugin(
         plugin_class.name,
         path,
         _file(plugin_class),
-        in_order(extension_points(plugin_class)),
+        in_running_order(extension_points(plugin_class)),
         enabled,
     )
 
 
 def _file(plugin_class: type[Plugin]) -> str:
-    """The file of a class, relative to the working directory if it is below it."""
+    """Return the file of a class, relative to the working directory for a file below that."""
     file = getattr(sys.modules.get(plugin_class.__module__), "__file__", None) or ""
     path, folder = Path(file), Path.cwd()
     return str(path.relative_to(folder)) if folder in path.parents else file
 
 
-def _enabled(profiles: Iterable[ProfileConfig], name: str) -> tuple[Enabled, ...]:
-    found: list[Enabled] = []
+def _enabling(profiles: Iterable[ProfileConfig], name: str) -> tuple[EnabledIn, ...]:
+    """Return the profiles that enable the plugin of this name."""
+    found: list[EnabledIn] = []
     for profile in profiles:
         refs = {
             point: ref
@@ -117,7 +125,7 @@ def _enabled(profiles: Iterable[ProfileConfig], name: str) -> tuple[Enabled, ...
         }
         if refs:
             weight = refs["score"].weight if "score" in refs else None
-            found.append(Enabled(profile.scheduler_name, tuple(refs), weight))
+            found.append(EnabledIn(profile.scheduler_name, tuple(refs), weight))
     return tuple(found)
 
 
@@ -127,7 +135,7 @@ def print_plugins(plugins: Sequence[KnownPlugin], output_format: OutputFormat) -
         print_json({"plugins": [asdict(each) for each in plugins]})
         return
     console = Console()
-    _print_group(console, "In-tree plugins", [e for e in plugins if e.origin == IN_TREE])
+    _print_group(console, "In-tree plugins", [each for each in plugins if each.origin == IN_TREE])
     if yours := [each for each in plugins if each.origin != IN_TREE]:
         _print_group(console, "Your plugins", yours)
 
@@ -142,15 +150,16 @@ def _print_group(console: Console, title: str, plugins: Sequence[KnownPlugin]) -
     has_origins = any(each.origin != IN_TREE for each in plugins)
     rows: list[Cells] = []
     for each in plugins:
+        # One line of the cell for each profile.
         weights = "\n".join("" if e.weight is None else str(e.weight) for e in each.enabled)
-        profiles = "\n".join(_enabled_at(each, enabled) for enabled in each.enabled) or "–"
+        profiles = "\n".join(_profile_text(each, enabled) for enabled in each.enabled) or "–"
         origin = [printable(f"{each.origin}\n{each.file}")] if has_origins else []
         rows.append([printable(each.name), ", ".join(each.points), weights, profiles, *origin])
     print_table(console, title, [*columns, *([text_column("from")] if has_origins else [])], rows)
 
 
-def _enabled_at(plugin: KnownPlugin, enabled: Enabled) -> str:
-    """The profile, with extension points if they are not all that the plugin implements."""
+def _profile_text(plugin: KnownPlugin, enabled: EnabledIn) -> str:
+    """Return the profile; with extension points, unless it enables all that the plugin has."""
     if enabled.points == plugin.points:
         return enabled.profile
     return f"{enabled.profile} ({', '.join(enabled.points)})"

@@ -31,5 +31,5 @@ def failed_check(name: str, fleet: SampleFleet, failure: Exception, cases: int =
     if not isinstance(failure, PluginFailure):
         text = f"it raises {type(failure).__name__}: {failure}"
     elif failure.facts is not None and not failure.pod:
-        text += f", for {fleet.pod_named(failure.facts)}"
-    return Check(name, CheckOutcome.FAILED, fleet.finding(text), cases)
+        text += f", for {fleet.describe_pod(failure.facts)}"
+    return Check(name, CheckOutcome.FAILED, fleet.labelled(text), cases)

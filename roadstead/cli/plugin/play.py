@@ -1,4 +1,7 @@
-"""Scheduling of a sample fleet with a plugin under test, in batches, on any `DecisionPath`."""
+"""Scheduling of a sample fleet with a plugin under test, in batches or pod by pod.
+
+A `DecisionPath` is one way to decide: by the plugins alone, in batches, or with workers.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from roadstead.cli.plugin.plugin_under_test import BATCH
-from roadstead.cli.plugin.samples import SampleFleet, stream
+from roadstead.cli.plugin.samples import SampleFleet, random_stream
 from roadstead.cycle.batch import Decision
 from roadstead.facts.pod import Pod, PodFacts, PodIdentity
 from roadstead.local.decision_paths import DecisionPath
@@ -16,7 +19,11 @@ DELETED_PER_BATCH = 5
 
 
 class PodOutcome(NamedTuple):
-    """The decision on a pod. text: for display. error: why its attempt failed, or ""."""
+    """The decision on a pod.
+
+    key: of the pod. node_name: None if it was not placed. text: the decision as a sentence.
+    error: why the attempt failed, or "".
+    """
 
     key: str
     node_name: str | None
@@ -26,17 +33,18 @@ class PodOutcome(NamedTuple):
 
 def play(path: DecisionPath, fleet: SampleFleet) -> list[PodOutcome]:
     """Schedule a fleet's pods in batches, and delete some placed pods after each batch."""
-    _fill(path, fleet)
-    rng = stream(fleet.seed, "deletions")
+    _add_fleet(path, fleet)
+    rng = random_stream(fleet.seed, "deletions")
     placed: list[tuple[str, PodFacts, PodIdentity]] = []
-    identity_of = {identity.uid: identity for identity, _ in fleet.pods}
+    # By UID.
+    identities = {identity.uid: identity for identity, _ in fleet.pods}
     played: list[PodOutcome] = []
     for start in range(0, len(fleet.pods), BATCH):
         for decision in _decisions(path, fleet.pods[start : start + BATCH]):
             played.append(_outcome(decision))
             if decision.node_name is not None:
                 pod = decision.pod
-                placed.append((decision.node_name, pod.pod_class.facts, identity_of[pod.uid]))
+                placed.append((decision.node_name, pod.pod_class.facts, identities[pod.uid]))
         for _ in range(min(DELETED_PER_BATCH, len(placed))):
             path.remove_pod(*placed.pop(int(rng.integers(len(placed)))))
     return played
@@ -45,20 +53,21 @@ def play(path: DecisionPath, fleet: SampleFleet) -> list[PodOutcome]:
 def play_each(
     path: DecisionPath, fleet: SampleFleet, before: Callable[[PodFacts], None] | None = None
 ) -> list[PodOutcome]:
-    """Schedule pod by pod, as in a run without deletions.
+    """Schedule pod by pod, without deletions.
 
-    before: called with each pod just before it is decided.
+    before: called with the facts of each pod just before it is decided.
     """
-    _fill(path, fleet)
+    _add_fleet(path, fleet)
     played: list[PodOutcome] = []
     for pod in fleet.pods:
         if before is not None:
-            before(pod[1])
+            _, facts = pod
+            before(facts)
         played += map(_outcome, _decisions(path, [pod]))
     return played
 
 
-def _fill(path: DecisionPath, fleet: SampleFleet) -> None:
+def _add_fleet(path: DecisionPath, fleet: SampleFleet) -> None:
     path.add_nodes(fleet.nodes)
     for identity, facts, name in fleet.running:
         path.add_pod(name, facts, identity)

@@ -36,19 +36,21 @@ ANSWER_POINTS = frozenset({"preFilter", "filter", "preScore", "score"})
 """Extension points whose answers for nodes can be compared."""
 
 NAMESPACES = "demo", "other"
-"""Namespaces of sample pods and of their variants."""
+"""The namespace of sample pods, and that of pods that differ from them in the namespace."""
 
-NO_FACTS = ClusterFacts()
+NO_CLUSTER = ClusterFacts()
+"""A cluster without claims, volumes, budgets and namespaces."""
+
 BATCH = 16
 """Pods per batch; small, so that most pods are decided after placements of earlier batches."""
 
 
 @dataclass(frozen=True, slots=True)
 class PluginUnderTest:
-    """A plugin under test.
+    """A plugin under test, the `subject` of the checks.
 
-    plugin_class: the class. points: its extension points. registry: in-tree plugins and this one;
-    config: the default plugins and this one. plan: a run with that configuration.
+    points: its extension points. registry: makes the in-tree plugins and this one. config: enables
+    the default plugins and this one. plan: a run with that configuration.
     """
 
     plugin_class: type[Plugin]
@@ -67,22 +69,23 @@ class PluginUnderTest:
         return bool(self.points & ANSWER_POINTS)
 
     def build(self) -> Plugin:
-        """Return a new instance, with its arguments."""
+        """Make a new instance, with the arguments of the configuration."""
         return self.registry.build(self.name, self._args().get(self.name), self._handle())
 
-    def profiles(self, classes: PodClasses) -> Mapping[str, Profile]:
-        """The default plugins and this one, built for one process."""
+    def profiles_with(self, classes: PodClasses) -> Mapping[str, Profile]:
+        """Build the profile of the default plugins and this one; by scheduler name."""
         (profile,) = self.config.profiles
         return {DEFAULT_SCHEDULER_NAME: Profile(profile, self.registry, self._handle(classes))}
 
-    def others(self, classes: PodClasses) -> Mapping[str, Profile]:
-        """The default plugins without this one."""
+    def profiles_without(self, classes: PodClasses) -> Mapping[str, Profile]:
+        """Build the profile of the default plugins without this one; by scheduler name."""
         return default_profiles(classes, self._handle(classes).cluster)
 
-    def alone(self, classes: PodClasses) -> Profile:
-        """A profile in which only this plugin filters and scores."""
+    def only_this_plugin(self, classes: PodClasses) -> Profile:
+        """Build a profile in which only this plugin filters and scores."""
         refs: dict[str, tuple[PluginRef, ...]] = dict.fromkeys(EXTENSION_POINTS, ())
         refs |= dict.fromkeys(self.points & ANSWER_POINTS, (PluginRef(self.name),))
+        # A profile must sort its queue; nothing is queued here.
         refs["queueSort"] = (PluginRef("PrioritySort"),)
         config = ProfileConfig(DEFAULT_SCHEDULER_NAME, None, refs, self._args())
         return Profile(config, self.registry, self._handle(classes))
@@ -95,17 +98,18 @@ class PluginUnderTest:
 
 
 def default_profiles(classes: PodClasses, cluster: ClusterFacts) -> Mapping[str, Profile]:
-    """The default plugins, built for one process."""
+    """Build the default profile, by scheduler name."""
     (profile,) = default_config().profiles
     return {DEFAULT_SCHEDULER_NAME: Profile(profile, in_tree_registry(), Handle(classes, cluster))}
 
 
 def plugin_under_test(
-    chosen: ChosenPlugins, args: object = None, cluster: ClusterFacts = NO_FACTS
+    chosen: ChosenPlugins, args: object = None, cluster: ClusterFacts = NO_CLUSTER
 ) -> PluginUnderTest:
-    """Make the subject of the chosen plugin.
+    """Prepare the chosen plugin for the checks.
 
-    Raises ConfigError for wrong arguments, InputError if several plugins are chosen.
+    args: its arguments, as in pluginConfig. Raises ConfigError for wrong arguments, InputError if
+    several plugins are chosen.
     """
     if len(chosen.types) > 1:
         names = ", ".join(chosen.types)
@@ -116,31 +120,35 @@ def plugin_under_test(
     registry = in_tree_registry().merged(factories_of(chosen.types, is_strict=True))
     plan = RunPlan(
         Settings(runtime="inline", batch=BATCH),
-        *(text, SOURCE_OF_FLAGS, with_sample_namespaces(cluster)),
+        config_text=text,
+        config_source=SOURCE_OF_FLAGS,
+        cluster=_with_sample_namespaces(cluster),
         plugins=chosen.paths,
         plugin_dir=chosen.directory,
     )
     subject = PluginUnderTest(
         plugin_class, extension_points(plugin_class), registry, loaded.config, plan
     )
+    # An error of the constructor is reported before any check.
     subject.build()
     return subject
 
 
-def with_sample_namespaces(cluster: ClusterFacts) -> ClusterFacts:
-    """The facts, with the namespaces of sample pods and of variants added."""
+def _with_sample_namespaces(cluster: ClusterFacts) -> ClusterFacts:
+    """Return the cluster with `NAMESPACES` added."""
     known = {name for name, _ in cluster.namespaces}
-    more = tuple((name, ()) for name in NAMESPACES if name not in known)
-    return replace(cluster, namespaces=(*cluster.namespaces, *more))
+    # A namespace is its name and labels.
+    added = tuple((name, ()) for name in NAMESPACES if name not in known)
+    return replace(cluster, namespaces=(*cluster.namespaces, *added))
 
 
 @dataclass(frozen=True, slots=True)
 class PluginAnswers:
-    """The answers of a plugin alone for one class on one table, without interned codes.
+    """The answers of a plugin alone for one class on one table; can be compared between tables.
 
-    pre: PreFilter and PreScore. refusals: per row, "" if it passes. raw, scores: of the feasible
-    rows, before and after normalization; None if the plugin does not score the pod. error: why
-    PreScore or Score failed.
+    pre: outcomes of PreFilter and PreScore. refusals: per row, "" if it passes. raw, scores: of the
+    feasible rows, before and after normalization; None if the plugin does not score the pod. error:
+    why PreScore or Score failed.
     """
 
     pre: str
@@ -151,24 +159,25 @@ class PluginAnswers:
 
 
 def answers(subject: PluginUnderTest, facts: PodFacts, table: NodeTable) -> PluginAnswers:
-    """Compute all answers with a new instance of the plugin."""
+    """Compute all answers for a pod with a new instance of the plugin."""
     return answers_of(
-        Evaluation(subject.alone(table.classes), table.classes.pod_class(facts), table)
+        Evaluation(subject.only_this_plugin(table.classes), table.classes.pod_class(facts), table)
     )
 
 
-def answers_of(evaluation: Evaluation, before: PreScoreOutcome | None = None) -> PluginAnswers:
-    """The answers of an evaluation, updated to the state of its table.
+def answers_of(evaluation: Evaluation, pre_score: PreScoreOutcome | None = None) -> PluginAnswers:
+    """Update an evaluation to the state of its table, and return the answers.
 
-    before: an earlier result of PreScore, used in place of new PreFilter and PreScore calls.
+    pre_score: an earlier outcome of PreScore; with it, neither PreFilter nor PreScore is called.
     """
-    evaluation.update(evaluation.run_pre_filter() if before is None else evaluation.pre_filter)
+    evaluation.update(evaluation.run_pre_filter() if pre_score is None else evaluation.pre_filter)
     outcome = evaluation.pre_filter
     if not outcome.status.is_success:
         return PluginAnswers(repr(outcome), (), None, None)
+    # Code of a row: 0 if it passes, k for the kth status, negative if PreFilter excludes it.
     texts = ["", *(repr(status) for status in evaluation.statuses)]
     refusals = tuple(texts[code] if code >= 0 else "excluded" for code in evaluation.codes.tolist())
-    status, _ = evaluation.update_scores(before or evaluation.run_pre_score())
+    status, _ = evaluation.update_scores(pre_score or evaluation.run_pre_score())
     pre = f"{outcome} {status}"
     raw = evaluation.raw[0] if status.is_success and evaluation.raw else None
     if raw is None or not evaluation.feasible.any():

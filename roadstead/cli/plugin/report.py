@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from roadstead.cli.options import OutputFormat
-from roadstead.cli.plugin.listing import in_order
+from roadstead.cli.plugin.listing import in_running_order
 from roadstead.cli.plugin.outcome import CheckOutcome
 from roadstead.cli.plugin.testing import PluginTest
 from roadstead.cli.result_forms import print_json
@@ -41,12 +41,12 @@ def print_checks(path: str, test: PluginTest, output_format: OutputFormat) -> No
         about = {
             "plugin": plugin_class.name,
             "path": path,
-            "points": in_order(test.subject.points),
+            "points": in_running_order(test.subject.points),
             "fleet": test.fleet,
         }
         print_json(about | {"checks": [asdict(check) for check in checks]})
         return
-    points = ", ".join(in_order(test.subject.points))
+    points = ", ".join(in_running_order(test.subject.points))
     title = f"{plugin_class.name} ({points}) on {printable(test.fleet)}"
     rows: list[Cells] = [
         [
