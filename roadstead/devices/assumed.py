@@ -129,7 +129,7 @@ class AssumedDevices:
                 found = proposed_by_key.get(claim.key)
                 if found is None or found.allocation is None:
                     return None
-                new[claim.key] = claim.in_flight(found.allocation)
+                new[claim.key] = claim.assumed_with(found.allocation)
         made = None if own is None else _proposed_own_claim(own, proposed, pod)
         if made is not None and made.key not in devices.claims:
             new[made.key] = made
@@ -195,7 +195,7 @@ def allocated_on(devices: DeviceState, pod: PodFacts, node: NodeFacts) -> Device
     # If the pod names a claim twice, the first allocation counts: upstream writes that one.
     found: dict[str, DeviceClaimFacts] = {}
     for claim, allocation in zip(waiting, allocations, strict=True):
-        found.setdefault(claim.key, claim.in_flight(allocation))
+        found.setdefault(claim.key, claim.assumed_with(allocation))
     return tuple(found.values())
 
 

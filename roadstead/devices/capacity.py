@@ -85,10 +85,11 @@ def _consumption(wanted: Quantity | None, capacity: DeviceCapacity) -> Quantity:
         return parse_quantity(policy.default if has_default else capacity.amount)  # type: ignore[union-attr,arg-type]
     if policy is None:
         return wanted
-    if policy.least is not None:
-        return _rounded_to_step(wanted, parse_quantity(policy.least), policy.step)
+    if policy.minimum is not None:
+        return _rounded_to_step(wanted, parse_quantity(policy.minimum), policy.step)
     return next(
-        (valid for valid in map(parse_quantity, policy.valid) if wanted.cmp(valid) <= 0), wanted
+        (valid for valid in map(parse_quantity, policy.valid_amounts) if wanted.cmp(valid) <= 0),
+        wanted,
     )
 
 
@@ -106,15 +107,17 @@ def _rounded_to_step(wanted: Quantity, least: Quantity, step: str | None) -> Qua
 def _violates(amount: Quantity, policy: RequestPolicy) -> bool:
     if policy.default is not None and amount == parse_quantity(policy.default):
         return False
-    if policy.least is policy.most is policy.step is None:
-        return bool(policy.valid) and amount not in map(parse_quantity, policy.valid)
-    if policy.most is not None and amount.cmp(parse_quantity(policy.most)) > 0:
+    if policy.minimum is policy.maximum is policy.step is None:
+        return bool(policy.valid_amounts) and amount not in map(
+            parse_quantity, policy.valid_amounts
+        )
+    if policy.maximum is not None and amount.cmp(parse_quantity(policy.maximum)) > 0:
         return True
     if policy.step is None:
         return False
     size = parse_quantity(policy.step).value()
     _check_step(size)
-    least = 0 if policy.least is None else parse_quantity(policy.least).value()
+    least = 0 if policy.minimum is None else parse_quantity(policy.minimum).value()
     return (amount.value() - least) % size != 0
 
 

@@ -37,9 +37,8 @@ class ClusterFacts:
 
     namespaces: (name, labels). selecting: objects that select pods (Services,
     ReplicationControllers, ReplicaSets and StatefulSets), in the given order. storage: volumes,
-    claims, classes and drivers.
-    budgets: PodDisruptionBudgets. pod_groups: PodGroups, and the groups of running pods.
-    devices: claims, slices and classes of devices.
+    claims, classes and drivers. budgets: PodDisruptionBudgets. pod_groups: PodGroups, and the
+    groups of running pods. devices: claims, slices and classes of devices.
     """
 
     namespaces: tuple[tuple[str, Labels], ...] = ()
@@ -65,16 +64,18 @@ def compile_cluster(
     from roadstead.facts.parse_selectors import parse_label_selector
 
     selecting = (
-        *(_selecting(each, _selector_of_labels(each.spec.selector)) for each in services),
+        *(_selects_pods(each, _selector_of_labels(each.spec.selector)) for each in services),
         *(
-            _selecting(each, _selector_of_labels(each.spec.selector))
+            _selects_pods(each, _selector_of_labels(each.spec.selector))
             for each in replication_controllers
         ),
-        *(_selecting(each, parse_label_selector(each.spec.selector)) for each in replica_sets),
-        *(_selecting(each, parse_label_selector(each.spec.selector)) for each in stateful_sets),
+        *(_selects_pods(each, parse_label_selector(each.spec.selector)) for each in replica_sets),
+        *(_selects_pods(each, parse_label_selector(each.spec.selector)) for each in stateful_sets),
     )
     return ClusterFacts(
-        tuple((n.metadata.name, tuple(sorted(n.metadata.labels.items()))) for n in namespaces),
+        tuple(
+            (each.metadata.name, tuple(sorted(each.metadata.labels.items()))) for each in namespaces
+        ),
         selecting,
         storage or StorageFacts(),
         compile_budgets(budgets),
@@ -82,7 +83,7 @@ def compile_cluster(
     )
 
 
-def _selecting(found: objects.ApiObject, selector: LabelSelector | None) -> SelectsPods:
+def _selects_pods(found: objects.ApiObject, selector: LabelSelector | None) -> SelectsPods:
     return SelectsPods(
         type(found).__name__, found.metadata.namespace, found.metadata.name, selector
     )
@@ -92,4 +93,6 @@ def _selector_of_labels(labels: dict[str, str]) -> LabelSelector | None:
     """Return the selector of a label map; an empty one selects nothing, as for a Service."""
     if not labels:
         return None
-    return LabelSelector(tuple(Requirement(k, "In", (v,)) for k, v in sorted(labels.items())))
+    return LabelSelector(
+        tuple(Requirement(key, "In", (value,)) for key, value in sorted(labels.items()))
+    )

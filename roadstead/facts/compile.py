@@ -1,7 +1,8 @@
 """Compilation of manifests to facts: everything that scheduling reads of a pod or a node.
 
 Manifests are expected as the API server stores them; `roadstead.manifests` fills in the fields that
-a raw manifest lacks.
+a raw manifest lacks. Many manifests share parts, such as one tuple of containers; functions with
+`cached_by_identity` compile each such object once.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ Facts = TypeVar("Facts", PodFacts, NodeFacts)
 """Facts of a pod or of a node."""
 
 DEFAULT_NAMESPACE = "default"
-UNSCHEDULED_FIELDS = frozenset({"name", "empty_dir"})
+UNREAD_VOLUME_FIELDS = frozenset({"name", "empty_dir"})
 """Fields of a volume that no scheduling plugin reads."""
 
 _NO_AFFINITY = objects.Affinity()
@@ -58,6 +59,7 @@ class FactsPool:
         self._interned: dict[PodFacts | NodeFacts, PodFacts | NodeFacts] = {}
 
     def intern(self, facts: Facts) -> Facts:
+        """Return the object of the pool that is equal to these facts."""
         known = self._interned.setdefault(facts, facts)
         assert type(known) is type(facts)
         return known
@@ -77,21 +79,18 @@ def compile_pod(
     meta, spec, status = pod.metadata, pod.spec, pod.status
     identity = pod_identity(pod)
     namespace = identity.namespace
-    amounts_of = requested(pod)
+    pod_amounts = requested(pod)
     required, preferred = _node_affinity(spec.affinity)
     pod_terms = spec.affinity or _NO_AFFINITY
     affinity, preferred_affinity = _pod_affinity(pod_terms.pod_affinity, namespace)
-    anti, preferred_anti = _pod_affinity(pod_terms.pod_anti_affinity, namespace)
+    anti_affinity, preferred_anti = _pod_affinity(pod_terms.pod_anti_affinity, namespace)
     claims = _device_claims(pod) if spec.resource_claims else ()
     if device_resources and any(
-        amount and name in device_resources for name, amount in amounts_of.requests
+        amount and name in device_resources for name, amount in pod_amounts.requests
     ):
         device_requests = extended_requests(pod)
-        claims = (
-            (*claims, PodClaim(UNWRITTEN_CLAIM_NAME, extended=device_requests))
-            if device_requests
-            else claims
-        )
+        if device_requests:
+            claims = (*claims, PodClaim(UNWRITTEN_CLAIM_NAME, extended=device_requests))
     return identity, PodFacts(
         namespace=namespace,
         labels=_labels(meta.labels),
@@ -102,10 +101,10 @@ def compile_pod(
         nominated_node_name=status.nominated_node_name,
         is_terminating=meta.deletion_timestamp is not None,
         is_preempted=_is_preempted(pod),
-        requests=amounts_of.requests,
-        nonzero_cpu_milli=amounts_of.nonzero[0],
-        nonzero_memory_bytes=amounts_of.nonzero[1],
-        container_requests=amounts_of.of_containers,
+        requests=pod_amounts.requests,
+        nonzero_cpu_milli=pod_amounts.nonzero[0],
+        nonzero_memory_bytes=pod_amounts.nonzero[1],
+        container_requests=pod_amounts.of_containers,
         node_selector=_labels(spec.node_selector),
         required_node_terms=required,
         preferred_node_terms=preferred,
@@ -115,7 +114,7 @@ def compile_pod(
         container_count=len(spec.init_containers) + len(spec.containers),
         scheduling_gates=tuple(each.name for each in spec.scheduling_gates),
         pod_affinity=affinity,
-        pod_anti_affinity=anti,
+        pod_anti_affinity=anti_affinity,
         preferred_pod_affinity=preferred_affinity,
         preferred_pod_anti_affinity=preferred_anti,
         spread_constraints=tuple(map(_spread_constraint, spec.topology_spread_constraints)),
@@ -247,15 +246,18 @@ def _pod_affinity(
     required = found.required_during_scheduling_ignored_during_execution
     preferred = found.preferred_during_scheduling_ignored_during_execution
     return (
-        tuple(_affinity_term(each, namespace, 0) for each in required),
-        tuple(_affinity_term(each.pod_affinity_term, namespace, each.weight) for each in preferred),
+        tuple(_affinity_term(each, namespace, weight=0) for each in required),
+        tuple(
+            _affinity_term(each.pod_affinity_term, namespace, weight=each.weight)
+            for each in preferred
+        ),
     )
 
 
 def _affinity_term(term: objects.PodAffinityTerm, namespace: str, weight: int) -> PodAffinityTerm:
-    """Compile one term; one that names and selects no namespace means the pod's own."""
-    own = not term.namespaces and term.namespace_selector is None
-    namespaces = (namespace,) if own else tuple(sorted(set(term.namespaces)))
+    """Compile one term. namespace: the pod's, for a term that names and selects no namespace."""
+    is_of_own_namespace = not term.namespaces and term.namespace_selector is None
+    namespaces = (namespace,) if is_of_own_namespace else tuple(sorted(set(term.namespaces)))
     try:
         selector = parse_label_selector(term.label_selector)
         namespace_selector = parse_label_selector(term.namespace_selector)
@@ -309,7 +311,7 @@ def _volumes(volumes: Iterable[objects.Volume], pod: PodIdentity) -> Iterator[Vo
     An ephemeral volume refers to a claim that is named after the pod and owned by it.
     """
     for volume in volumes:
-        for field in sorted(volume.model_fields_set - UNSCHEDULED_FIELDS):
+        for field in sorted(volume.model_fields_set - UNREAD_VOLUME_FIELDS):
             source = getattr(volume, field)
             if source is not None:
                 kind = objects.Volume.model_fields[field].alias

@@ -138,15 +138,15 @@ def compile_allocation(manifest: devices.ClaimAllocation) -> Allocation:
 
 def compile_taint_rule(manifest: devices.DeviceTaintRule) -> DeviceTaintRule:
     """Compile a DeviceTaintRule; without `deviceSelector` it matches all devices."""
-    wanted = manifest.spec.device_selector or devices.TaintedDevices()
+    criteria = manifest.spec.device_selector or devices.TaintedDevices()
     return DeviceTaintRule(
         manifest.metadata.name,
         _taint(manifest.spec.taint),
-        wanted.device_class_name,
-        wanted.driver,
-        wanted.pool,
-        wanted.device,
-        _expressions(wanted.selectors),
+        criteria.device_class_name,
+        criteria.driver,
+        criteria.pool,
+        criteria.device,
+        _expressions(criteria.selectors),
     )
 
 
@@ -179,7 +179,7 @@ def _attribute(name: str, manifest: devices.DeviceAttribute) -> AttributeFacts:
         return AttributeFacts(name, "string", manifest.string_value)
     if manifest.version_value is not None:
         return AttributeFacts(name, "version", manifest.version_value)
-    return AttributeFacts(name, "", "")
+    return AttributeFacts(name, kind="", value="")
 
 
 def _capacity(name: str, manifest: devices.DeviceCapacityValue) -> DeviceCapacity:
@@ -188,13 +188,13 @@ def _capacity(name: str, manifest: devices.DeviceCapacityValue) -> DeviceCapacit
 
 
 def _request_policy(manifest: devices.CapacityRequestPolicy) -> RequestPolicy:
-    limits = manifest.valid_range
+    valid_range = manifest.valid_range
     return RequestPolicy(
         _quantity_text(manifest.default),
         tuple(map(str, manifest.valid_values)),
-        _quantity_text(limits.min) if limits else None,
-        _quantity_text(limits.max) if limits else None,
-        _quantity_text(limits.step) if limits else None,
+        _quantity_text(valid_range.min) if valid_range else None,
+        _quantity_text(valid_range.max) if valid_range else None,
+        _quantity_text(valid_range.step) if valid_range else None,
     )
 
 
@@ -264,12 +264,12 @@ def _node_terms(selector: objects.NodeSelector) -> NodeTerms:
     """Compile a node selector; terms that parse keep the manifest's order of requirements."""
     parsed = parse_node_selector(selector)
     return tuple(
-        term if term.errors else _in_order(manifest)
+        term if term.errors else _unsorted_term(manifest)
         for manifest, term in zip(selector.node_selector_terms, parsed, strict=True)
     )
 
 
-def _in_order(term: objects.NodeSelectorTerm) -> NodeSelectorTerm:
+def _unsorted_term(term: objects.NodeSelectorTerm) -> NodeSelectorTerm:
     return NodeSelectorTerm(_requirements(term.match_expressions), _requirements(term.match_fields))
 
 
@@ -293,6 +293,7 @@ def _configs(manifest: Iterable[devices.DeviceConfiguration]) -> tuple[DriverCon
 
 
 def _expressions(manifest: Iterable[devices.DeviceSelector]) -> tuple[str, ...]:
+    """Return the CEL expressions of selectors."""
     return tuple(each.cel.expression for each in manifest)
 
 

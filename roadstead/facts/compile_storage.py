@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from roadstead.facts.compile import DEFAULT_NAMESPACE, name_in_errors
 from roadstead.facts.csi_migration import (
-    PLUGIN_OF,
+    IN_TREE_PLUGIN_OF,
     MigrationError,
     persistent_source,
     persistent_terms,
@@ -41,11 +41,12 @@ from roadstead.protocol.errors import InputError
 from roadstead.protocol.objects.storage import VolumeNodeAffinity
 from roadstead.protocol.quantity import Quantity
 
-T = TypeVar("T")
-"""A manifest."""
-F = TypeVar("F")
-"""The facts of a manifest."""
+ManifestT = TypeVar("ManifestT")
+"""A manifest of a storage object."""
+FactsT = TypeVar("FactsT")
+"""The facts of such a manifest."""
 
+# Annotations.
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 BETA_CLASS = "volume.beta.kubernetes.io/storage-class"
@@ -56,7 +57,7 @@ RESOURCE_GROUP = "kubernetes.io/azure-file-resource-group"
 _IN_TREE_FIELDS = {
     name: field.alias or name
     for name, field in objects.PersistentVolumeSpec.model_fields.items()
-    if field.alias in PLUGIN_OF or name in PLUGIN_OF
+    if field.alias in IN_TREE_PLUGIN_OF or name in IN_TREE_PLUGIN_OF
 }
 
 
@@ -71,20 +72,21 @@ def compile_storage(
 ) -> StorageFacts:
     """Compile validated objects; InputError if a selector does not parse."""
     return StorageFacts(
-        _all(compile_volume, volumes),
-        _all(compile_claim, claims),
-        _all(compile_class, classes),
-        _all(compile_csi_node, csi_nodes),
-        _all(compile_csi_driver, csi_drivers),
-        _all(compile_capacity, capacities),
-        _all(compile_attachment, attachments),
+        _compile_each(compile_volume, volumes),
+        _compile_each(compile_claim, claims),
+        _compile_each(compile_class, classes),
+        _compile_each(compile_csi_node, csi_nodes),
+        _compile_each(compile_csi_driver, csi_drivers),
+        _compile_each(compile_capacity, capacities),
+        _compile_each(compile_attachment, attachments),
     )
 
 
 def with_controller_defaults(facts: StorageFacts) -> StorageFacts:
-    """Return the facts with the fields set that controllers and the API server would fill in.
+    """Return the facts with the fields that controllers and the API server would fill in.
 
-    A volume without phase and claim becomes available; a class without a binding mode, Immediate.
+    A volume without phase and claim becomes Available; the binding mode of a class that has none
+    becomes Immediate.
     """
     volumes = (
         each if each.phase or each.claim is not None else replace(each, phase="Available")
@@ -97,7 +99,9 @@ def with_controller_defaults(facts: StorageFacts) -> StorageFacts:
     return replace(facts, volumes=tuple(volumes), classes=tuple(classes))
 
 
-def _all(compile_one: Callable[[T], F], manifests: Iterable[T]) -> tuple[F, ...]:
+def _compile_each(
+    compile_one: Callable[[ManifestT], FactsT], manifests: Iterable[ManifestT]
+) -> tuple[FactsT, ...]:
     return tuple(compile_one(each) for each in manifests)
 
 
@@ -105,7 +109,7 @@ def compile_volume(volume: objects.PersistentVolume) -> VolumeFacts:
     """Compile a persistent volume; one of a migrated in-tree plugin is translated to CSI."""
     meta, spec = volume.metadata, volume.spec
     terms = _node_terms(spec.node_affinity)
-    in_tree, migrated, error = _migrated(volume)
+    in_tree, migrated, error = _translated(volume)
     return VolumeFacts(
         name=meta.name,
         storage_class=meta.annotations.get(BETA_CLASS, spec.storage_class_name),
@@ -126,19 +130,20 @@ def compile_volume(volume: objects.PersistentVolume) -> VolumeFacts:
     )
 
 
-def _migrated(volume: objects.PersistentVolume) -> tuple[str, CsiSource | None, str]:
+def _translated(volume: objects.PersistentVolume) -> tuple[str, CsiSource | None, str]:
     """Return (in-tree plugin, CSI source, translation error); ("", None, "") for other volumes."""
     meta, spec = volume.metadata, volume.spec
     for name, kind in _IN_TREE_FIELDS.items():
         found = getattr(spec, name)
         if found is None:
             continue
-        source = {k: str(v) for k, v in found.model_dump(by_alias=True).items()}
+        source = {key: str(value) for key, value in found.model_dump(by_alias=True).items()}
         group = meta.annotations.get(RESOURCE_GROUP, "")
+        plugin = IN_TREE_PLUGIN_OF[kind]
         try:
-            return PLUGIN_OF[kind], persistent_source(kind, source, meta.labels, group), ""
+            return plugin, persistent_source(kind, source, meta.labels, group), ""
         except MigrationError as error:
-            return PLUGIN_OF[kind], None, str(error)
+            return plugin, None, str(error)
     return "", None, ""
 
 
@@ -175,7 +180,7 @@ def compile_claim(claim: objects.PersistentVolumeClaim) -> ClaimFacts:
 
 
 def compile_class(found: objects.StorageClass) -> StorageClassFacts:
-    """Facts of a storage class."""
+    """Compile a storage class."""
     terms = tuple(
         tuple((each.key, tuple(each.values)) for each in term.match_label_expressions)
         for term in found.allowed_topologies
@@ -186,7 +191,7 @@ def compile_class(found: objects.StorageClass) -> StorageClassFacts:
 
 
 def compile_csi_node(node: objects.CSINode) -> CsiNodeFacts:
-    """Facts of the CSI drivers of a node."""
+    """Compile the CSI drivers of a node."""
     drivers = tuple(
         NodeDriverFacts(
             each.name,
@@ -201,7 +206,7 @@ def compile_csi_node(node: objects.CSINode) -> CsiNodeFacts:
 
 
 def compile_csi_driver(driver: objects.CSIDriver) -> CsiDriverFacts:
-    """Facts of a CSI driver."""
+    """Compile a CSI driver."""
     return CsiDriverFacts(driver.metadata.name, bool(driver.spec.storage_capacity))
 
 
@@ -218,7 +223,7 @@ def compile_capacity(found: objects.CSIStorageCapacity) -> CapacityFacts:
 
 
 def compile_attachment(found: objects.VolumeAttachment) -> AttachmentFacts:
-    """Facts of an attached volume."""
+    """Compile an attached volume."""
     volume = found.spec.source.persistent_volume_name or ""
     return AttachmentFacts(found.metadata.name, found.spec.node_name, found.spec.attacher, volume)
 

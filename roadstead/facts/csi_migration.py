@@ -1,5 +1,8 @@
 """Translation of in-tree volumes to the CSI drivers that replaced their plugins.
 
+A plugin is here an in-tree volume plugin. On some nodes it is migrated, that is, replaced by the
+driver; a node's CSINode lists the migrated plugins.
+
 Upstream: csi-translation-lib/{translate.go, plugins/*.go} (1.34). Only what scheduling reads is
 translated: driver, handle and topology.
 """
@@ -19,7 +22,7 @@ BETA_REGION = "failure-domain.beta.kubernetes.io/region"
 MULTI_ZONE_DELIMITER = "__"
 """Separator of several zones in one label."""
 
-DRIVERS: Mapping[str, str] = {
+CSI_DRIVER_OF: Mapping[str, str] = {
     "kubernetes.io/aws-ebs": "ebs.csi.aws.com",
     "kubernetes.io/gce-pd": "pd.csi.storage.gke.io",
     "kubernetes.io/azure-disk": "disk.csi.azure.com",
@@ -30,7 +33,7 @@ DRIVERS: Mapping[str, str] = {
 }
 """In-tree plugin → the CSI driver that replaced it."""
 
-PLUGIN_OF: Mapping[str, str] = {
+IN_TREE_PLUGIN_OF: Mapping[str, str] = {
     "awsElasticBlockStore": "kubernetes.io/aws-ebs",
     "gcePersistentDisk": "kubernetes.io/gce-pd",
     "azureDisk": "kubernetes.io/azure-disk",
@@ -71,7 +74,8 @@ class MigrationError(Exception):
 def counts_as_csi_volume(plugin: str, migrated: tuple[str, ...]) -> bool:
     """Whether a node counts volumes of an in-tree plugin as those of its CSI driver.
 
-    Upstream: nodevolumelimits/utils.go, isCSIMigrationOn, for a node that has a CSINode.
+    migrated: the plugins that the node's CSINode lists. Upstream: nodevolumelimits/utils.go,
+    isCSIMigrationOn, for a node that has a CSINode.
     """
     return plugin in _ALWAYS_MIGRATED or (plugin == _PORTWORX and plugin in migrated)
 
@@ -79,7 +83,8 @@ def counts_as_csi_volume(plugin: str, migrated: tuple[str, ...]) -> bool:
 def translates_topology(plugin: str, migrated: tuple[str, ...]) -> bool:
     """Whether a node evaluates a volume's node affinity as translated to its CSI driver.
 
-    Upstream: volumebinding/binder.go, tryTranslatePVToCSI.
+    migrated: the plugins that the node's CSINode lists. Upstream: volumebinding/binder.go,
+    tryTranslatePVToCSI.
     """
     return plugin in migrated and (plugin in _ALWAYS_MIGRATED or plugin == _PORTWORX)
 
@@ -95,7 +100,7 @@ def persistent_source(
     kind: str, source: Mapping[str, str], labels: Mapping[str, str], resource_group: str
 ) -> CsiSource:
     """Return the CSI source of a persistent volume; MigrationError if it cannot be translated."""
-    driver = DRIVERS[PLUGIN_OF[kind]]
+    driver = CSI_DRIVER_OF[IN_TREE_PLUGIN_OF[kind]]
     if kind == "gcePersistentDisk":
         return CsiSource(driver, _gce_handle(source.get("pdName", ""), labels))
     return CsiSource(driver, _handle(kind, source, resource_group))
@@ -104,7 +109,8 @@ def persistent_source(
 def persistent_terms(plugin: str, terms: NodeTerms, labels: Mapping[str, str]) -> NodeTerms:
     """Return the node terms of a migrated volume: zones under the driver's own topology key.
 
-    If the terms name no zone, the label's zones are added. A beta region key becomes the GA key.
+    If the terms name no zone, the zones of the volume's labels are added. A beta region key becomes
+    the GA key.
     """
     key = _TOPOLOGY_KEYS.get(plugin)
     if key is None:
@@ -113,14 +119,15 @@ def persistent_terms(plugin: str, terms: NodeTerms, labels: Mapping[str, str]) -
     if any(each.values for each in _expressions(terms) if each.key == zone):
         terms = _renamed(terms, zone, key)
     elif zone in labels:
-        parts = {part.strip() for part in labels[zone].split(MULTI_ZONE_DELIMITER)} - {""}
-        if parts:
-            wanted = Requirement(key, "In", tuple(sorted(parts)))
+        zones = {part.strip() for part in labels[zone].split(MULTI_ZONE_DELIMITER)} - {""}
+        if zones:
+            in_zones = Requirement(key, "In", tuple(sorted(zones)))
             terms = tuple(
-                replace(term, expressions=(*term.expressions, wanted))
+                replace(term, expressions=(*term.expressions, in_zones))
                 for term in terms or (NodeSelectorTerm(),)
             )
-    if region == BETA_REGION and any(e.values for e in _expressions(terms) if e.key == region):
+    names_region = any(each.values for each in _expressions(terms) if each.key == region)
+    if region == BETA_REGION and names_region:
         terms = _renamed(terms, region, REGION)
     return terms
 
@@ -171,12 +178,16 @@ def _gce_handle(disk: str, labels: Mapping[str, str]) -> str:
 
 
 def _topology_labels(terms: NodeTerms, labels: Mapping[str, str]) -> tuple[str, str]:
-    """Return the zone and region keys of a volume: terms before labels, newer keys first."""
-    keys = {each.key for each in _expressions(terms)}
-    for named in (keys, labels):
-        if ZONE in named:
+    """Return the zone and region keys of a volume.
+
+    Those of its terms take precedence over those of its labels, and then the GA keys over the beta
+    keys.
+    """
+    keys_of_terms = {each.key for each in _expressions(terms)}
+    for keys in (keys_of_terms, labels):
+        if ZONE in keys:
             return ZONE, REGION
-        if BETA_ZONE in named:
+        if BETA_ZONE in keys:
             return BETA_ZONE, BETA_REGION
     return ZONE, REGION
 

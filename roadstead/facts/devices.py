@@ -2,7 +2,8 @@
 
 Every value is immutable and consists of str, int, bool and tuples, like all facts. Names of
 attributes and capacities are as in the manifest, with or without a domain. Amounts are quantities
-in canonical form, parameters of drivers JSON texts. Built by `roadstead.facts.compile_devices`.
+in canonical form; parameters of drivers are JSON texts. Built by `roadstead.facts.compile_devices`.
+`fast_init` makes the objects faster to create; fields of unclear name are those of upstream.
 
 Upstream: staging/src/k8s.io/api/resource/v1/types.go.
 """
@@ -42,14 +43,14 @@ class AttributeFacts:
 class RequestPolicy:
     """The amounts of a capacity that requests may consume.
 
-    default: of a request without an amount. valid: the only amounts allowed, if there are any.
-    least, most, step: of an allowed range; least is None without a range.
+    default: of a request without an amount. valid_amounts: the only amounts allowed, if there are
+    any. minimum, maximum, step: of an allowed range; minimum is None without a range.
     """
 
     default: str | None = None
-    valid: tuple[str, ...] = ()
-    least: str | None = None
-    most: str | None = None
+    valid_amounts: tuple[str, ...] = ()
+    minimum: str | None = None
+    maximum: str | None = None
     step: str | None = None
 
 
@@ -64,7 +65,7 @@ class DeviceCapacity:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The nodes that reach a slice or device. terms: None without node selector."""
+    """The nodes that reach a slice or device. terms: those of a node selector, None without it."""
 
     node_name: str | None = None
     all_nodes: bool = False
@@ -83,8 +84,9 @@ class CounterSetFacts:
 class DeviceFacts:
     """One device.
 
-    placement: of its own, if its slice has a placement per device. consumes: counters of its pool.
-    allows_several: several claims may share it (allowMultipleAllocations).
+    placement: of its own, if its slice has a placement per device. consumes: what it consumes of
+    the counters of its pool. allows_several: several claims may share it
+    (allowMultipleAllocations).
     """
 
     name: str
@@ -116,7 +118,10 @@ class SliceFacts:
 
 @dataclass(frozen=True, slots=True)
 class DriverConfig:
-    """A configuration for a driver. requests: those it is for; all if empty."""
+    """A configuration for a driver. requests: names of those that it is for; all if empty.
+
+    source: FROM_CLASS or FROM_CLAIM in an allocation; "" elsewhere.
+    """
 
     driver: str
     parameters: str
@@ -160,7 +165,10 @@ class DeviceRequest(ExactRequest):
 
 @dataclass(frozen=True, slots=True)
 class DeviceConstraint:
-    """A constraint on the devices of requests; of all if `requests` is empty."""
+    """A constraint on the devices of some requests, or of all if `requests` is empty.
+
+    match_attribute: their values of it must be equal; distinct_attribute: must differ.
+    """
 
     requests: tuple[str, ...] = ()
     match_attribute: str | None = None
@@ -171,7 +179,8 @@ class DeviceConstraint:
 class ClaimSpec:
     """The spec of a claim."""
 
-    # As in two more classes here: see `roadstead.protocol.codec_memo`.
+    # Messages repeat such values, so that the codec caches their encodings
+    # (`roadstead.protocol.codec_memo`). The same holds for two more classes here.
     repeats_on_wire: ClassVar[bool] = True
 
     requests: tuple[DeviceRequest, ...] = ()
@@ -182,7 +191,7 @@ class ClaimSpec:
 @fast_init
 @dataclass(frozen=True, slots=True)
 class AllocatedDevice:
-    """One device of an allocation. request: with its alternative, as `request/alternative`."""
+    """One device of an allocation. request: its name; with an alternative, `name/alternative`."""
 
     request: str
     driver: str
@@ -292,14 +301,14 @@ class DeviceClaimFacts:
             is_in_flight,
         )
 
-    def in_flight(self, allocation: Allocation) -> DeviceClaimFacts:
+    def assumed_with(self, allocation: Allocation) -> DeviceClaimFacts:
         """Return the claim with an allocation that is assumed by a pod that is not bound yet."""
         return self.with_use(allocation, self.reserved_for, self.finalizers, is_in_flight=True)
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceTaintRule:
-    """A taint of all devices that match each of the given criteria; None is no criterion."""
+    """A taint of all devices that match every criterion; None is no criterion."""
 
     name: str
     taint: Taint

@@ -43,20 +43,21 @@ def parse_label_selector(manifest: objects.LabelSelector | None) -> LabelSelecto
     if not manifest.match_expressions and len(manifest.match_labels) == 1:
         return _selector_of_label(*next(iter(manifest.match_labels.items())))
     requirements = [
-        _checked(key, "In", [value]) for key, value in sorted(manifest.match_labels.items())
+        _valid_requirement(key, "In", [value])
+        for key, value in sorted(manifest.match_labels.items())
     ]
     for expression in manifest.match_expressions:
         if expression.operator not in _LABEL_OPERATORS:
             quoted = go_quote(expression.operator)
             raise SelectorError(f"{quoted} is not a valid label selector operator")
         requirements.append(
-            _checked(expression.key, expression.operator, expression.values or None)
+            _valid_requirement(expression.key, expression.operator, expression.values or None)
         )
     return LabelSelector(tuple(sorted(requirements, key=_order)))
 
 
 def parse_node_selector(manifest: objects.NodeSelector) -> tuple[NodeSelectorTerm, ...]:
-    """Compile a required node selector; a term that does not parse holds its errors."""
+    """Compile a required node selector; a term that does not parse contains its errors."""
     return tuple(
         parse_node_selector_term(term, f"nodeSelectorTerms[{index}].")
         for index, term in enumerate(manifest.node_selector_terms)
@@ -102,14 +103,16 @@ def requirement_errors(
     key: str, operator: str, values: Sequence[str] | None, path: str = ""
 ) -> list[str]:
     """Return the errors that labels.NewRequirement reports, in its order."""
-    rules = qualified_name_errors(key)
-    errors = [f"{path}key: Invalid value: {go_quote(key)}: {'; '.join(rules)}"] if rules else []
+    broken_rules = qualified_name_errors(key)
+    errors = []
+    if broken_rules:
+        errors.append(f"{path}key: Invalid value: {go_quote(key)}: {'; '.join(broken_rules)}")
     errors += _value_count_errors(operator, values, f"{path}values")
     for index, value in enumerate(values or ()):
-        broken = label_value_errors(value)
-        if broken:
+        broken_rules = label_value_errors(value)
+        if broken_rules:
             where = f"{path}values[{index}][{key}]"
-            errors.append(f"{where}: Invalid value: {go_quote(value)}: {'; '.join(broken)}")
+            errors.append(f"{where}: Invalid value: {go_quote(value)}: {'; '.join(broken_rules)}")
     return errors
 
 
@@ -151,7 +154,8 @@ def _not_supported(operator: str, path: str, supported: Iterable[str]) -> str:
     return f"{path}operator: Unsupported value: {go_quote(operator)}: supported values: {listed}"
 
 
-def _checked(key: str, operator: str, values: Sequence[str] | None) -> Requirement:
+def _valid_requirement(key: str, operator: str, values: Sequence[str] | None) -> Requirement:
+    """Compile a requirement; SelectorError if it is not valid."""
     errors = requirement_errors(key, operator, values)
     if errors:
         raise SelectorError(join_errors(errors))
@@ -160,7 +164,7 @@ def _checked(key: str, operator: str, values: Sequence[str] | None) -> Requireme
 
 @lru_cache(maxsize=4096)
 def _selector_of_label(key: str, value: str) -> LabelSelector:
-    return LabelSelector((_checked(key, "In", [value]),))
+    return LabelSelector((_valid_requirement(key, "In", [value]),))
 
 
 def _requirement(key: str, operator: str, values: Sequence[str]) -> Requirement:

@@ -2,7 +2,8 @@
 
 Pods with equal facts form one *class*: a million pods of fifty classes are fifty `PodFacts` and a
 million names. Every value is immutable and consists of str, int, bool and tuples, so that facts can
-be hashed, compared, interned and sent as msgpack. Built by `roadstead.facts.compile`.
+be hashed, compared, interned and sent as msgpack. Built by `roadstead.facts.compile`; `fast_init`
+makes the objects faster to create.
 """
 
 from __future__ import annotations
@@ -58,8 +59,8 @@ class PodAffinityTerm:
     ) -> bool:
         """Whether a pod with these labels matches; namespace_labels: those of its namespace."""
         if namespace not in self.namespaces:
-            chosen = self.namespace_selector
-            if chosen is None or not chosen.matches(namespace_labels):
+            selector = self.namespace_selector
+            if selector is None or not selector.matches(namespace_labels):
                 return False
         return self.selector is not None and self.selector.matches(labels)
 
@@ -180,12 +181,13 @@ class PodFacts:
     """Everything that scheduling reads of a pod.
 
     requests: sorted (resource, amount), cpu in milli-CPU, all others in units of `Value()`; zero
-        amounts are kept (they show in messages only).
+        amounts are kept (only messages show them).
     nonzero_cpu_milli, nonzero_memory_bytes: requests of the pod on a node, for scoring
         (100m / 200Mi for a container that names none).
     container_requests: sorted (resource, amount) by which NodeResourcesFit scores the pod itself,
-        if they differ (only with pod-level requests): those of the containers, cpu and memory with
-        their defaults. None: the same as on a node.
+        if they differ from its requests on a node (only with pod-level requests): those of the
+        containers, cpu and memory with their defaults. None: no difference.
+    required_node_terms: None without a required node selector; () matches no node.
     images: normalized (":latest" added) image of each container and init container, in order.
     is_terminating: it is being deleted. is_preempted: it is being deleted by a preemption.
     claims_as: UID and name of a pod with claims of devices, as their owner and consumer; None

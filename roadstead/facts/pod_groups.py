@@ -15,6 +15,7 @@ from roadstead.facts.pod import GroupMembership, PodFacts
 if TYPE_CHECKING:
     from roadstead.protocol import objects
 
+# The first of these labels that a pod has names its group.
 GROUP_LABELS = (
     "scheduling.x-k8s.io/pod-group",
     "pod-group.scheduling.sigs.k8s.io",
@@ -24,6 +25,7 @@ _PREFIXES = ("scheduling.x-k8s.io", "pod-group.scheduling.sigs.k8s.io")
 MIN_KEYS = tuple(f"{prefix}/min-available" for prefix in _PREFIXES)
 TIMEOUT_KEYS = tuple(f"{prefix}/timeout-seconds" for prefix in _PREFIXES)
 COUNT_MAX = 2**31 - 1
+"""Highest value of both: they are int32 in a PodGroup."""
 
 GroupKey = tuple[str, str]
 """Namespace and name of a group."""
@@ -45,7 +47,7 @@ class PodGroup:
 
 
 def group_key(facts: PodFacts) -> GroupKey | None:
-    """The group of a pod; None if it has none."""
+    """Return the group of a pod; None if it has none."""
     return None if facts.pod_group is None else (facts.namespace, facts.pod_group.name)
 
 
@@ -63,11 +65,16 @@ def membership(labels: Mapping[str, str], annotations: Mapping[str, str]) -> Gro
     if not name:
         return None
     errors: list[str] = []
-    least, wait_s = (_number(metadata, keys, errors) for keys in (MIN_KEYS, TIMEOUT_KEYS))
-    return GroupMembership(name, least, wait_s, errors[0] if errors else "")
+    pod_minimum, timeout_s = (
+        _whole_number(metadata, keys, errors) for keys in (MIN_KEYS, TIMEOUT_KEYS)
+    )
+    return GroupMembership(name, pod_minimum, timeout_s, errors[0] if errors else "")
 
 
-def _number(metadata: Mapping[str, str], keys: Iterable[str], errors: list[str]) -> int | None:
+def _whole_number(
+    metadata: Mapping[str, str], keys: Iterable[str], errors: list[str]
+) -> int | None:
+    """Return the first valid value of some keys; add an error for each invalid value before it."""
     for key in keys:
         text = metadata.get(key)
         if text is not None:
@@ -83,12 +90,11 @@ def pod_groups(
     """Return the groups of manifests and running pods, with the number of running members."""
     groups = {}
     for each in manifests:
-        wait_s = each.spec.schedule_timeout_seconds
         group = PodGroup(
             each.metadata.namespace or "default",
             each.metadata.name,
             each.spec.min_member,
-            wait_s,
+            each.spec.schedule_timeout_seconds,
         )
         groups[group.key] = group
     for facts in running:

@@ -11,10 +11,11 @@ from roadstead.facts.wire import decode_facts, encode_facts
 
 @dataclass(frozen=True, slots=True)
 class PodList:
-    """Pods as columns: `class_of[i]` is an index into `classes` (see `roadstead.facts.wire`).
+    """Pods as columns: `class_of[i]` is the index of pod i's class in `classes`.
 
-    started_s: (index, start time) of the pods that have one. revision: number of the sender's
-    message, by which a late copy is recognized (`roadstead.revisions`); 0 for none.
+    classes: encoded facts (`roadstead.facts.wire`). started_s: (index, start time) of the pods that
+    have one. revision: number that the sender gives its message, by which the receiver recognizes a
+    late copy (`roadstead.revisions`); 0 for none.
     """
 
     classes: tuple[bytes, ...]
@@ -64,7 +65,9 @@ class PodList:
             self.uids[start:end],
             self.names[start:end],
             tuple([index_of[index] for index in self.class_of[start:end]]),
-            tuple([(n - start, time_s) for n, time_s in self.started_s if start <= n < end]),
+            tuple(
+                [(at - start, time_s) for at, time_s in self.started_s if at in range(start, end)]
+            ),
             self.revision,
         )
 
@@ -88,17 +91,18 @@ def pod_list_of_columns(
     uids: Sequence[str], keys: Sequence[str], facts: Sequence[PodFacts]
 ) -> PodList:
     """Return pods, given by their keys (namespace/name), as columns, without nominated nodes."""
-    classes, indices = ClassColumn(), {}
+    # By the id of each facts object: the index of its class, and where names begin in keys.
+    classes, known = ClassColumn(), {}
     for facts_id, each in {id(each): each for each in facts}.items():
         classes.add(without_nomination(each))
-        indices[facts_id] = classes.column[-1], len(each.namespace) + 1
-    found = [indices[id(each)] for each in facts]
+        known[facts_id] = classes.column[-1], len(each.namespace) + 1
+    found = [known[id(each)] for each in facts]
     names = tuple([key[start:] for key, (_, start) in zip(keys, found, strict=True)])
     return PodList(classes.table, tuple(uids), names, tuple([index for index, _ in found]))
 
 
 class ClassColumn:
-    """Builder of a table of classes and of the column of indices into it."""
+    """Builder of a table of classes and of the column of indices into it, one for each pod."""
 
     __slots__ = ("_by_id", "_index_of", "_kept", "column")
 
@@ -110,6 +114,7 @@ class ClassColumn:
         self._index_of: dict[bytes, int] = {}
 
     def add(self, facts: PodFacts) -> None:
+        """Append the class of one more pod."""
         index = self._by_id.get(id(facts))
         if index is None:
             index = self._index_of.setdefault(encode_facts(facts), len(self._index_of))

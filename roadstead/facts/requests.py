@@ -1,9 +1,9 @@
-"""Requests of a pod (upstream component-helpers/resource/helpers.go, scheduler types.go).
+"""Requests of a pod.
 
 requests = max(containers + sidecars, each init container with the sidecars started before it),
 replaced by pod-level requests for cpu, memory and hugepages, plus overhead. A container that was
 resized in place counts with the maximum of spec and status, or with its status if the node cannot
-resize it.
+resize it. Upstream: component-helpers/resource/helpers.go and the scheduler's types.go.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ Requests = Mapping[str, Quantity]
 
 DEFAULT_CPU_MILLI = 100
 DEFAULT_MEMORY_BYTES = 200 * 1024 * 1024
+"""What a container without such a request counts in scores (upstream's non-zero requests)."""
 _DEFAULTS: Requests = {
     "cpu": Quantity(DEFAULT_CPU_MILLI, -3),
     "memory": Quantity(DEFAULT_MEMORY_BYTES),
@@ -62,15 +63,19 @@ def _requested_by(containers: tuple[Container, ...]) -> Requested:
 
 
 def pod_requests(pod: Pod, missing: Requests = _NONE) -> Requests:
-    """Return the requests of a pod; `missing`: amounts of resources that a container omits."""
-    total = _of_containers(pod, missing)
+    """Return the requests of a pod.
+
+    missing: amounts of resources, for each container that does not request them.
+    """
+    total = _requests_of_containers(pod, missing)
     if pod.spec.resources is not None:
-        pod_level = {k: v for k, v in pod.spec.resources.requests.items() if is_pod_level(k)}
+        requests = pod.spec.resources.requests
+        pod_level = {name: amount for name, amount in requests.items() if is_pod_level(name)}
         total = {**total, **pod_level}
     return _with_overhead(pod, total)
 
 
-def _of_containers(pod: Pod, missing: Requests) -> Requests:
+def _requests_of_containers(pod: Pod, missing: Requests) -> Requests:
     spec = pod.spec
     statuses = statuses_with_resources(pod)
     if len(spec.containers) == 1 and not spec.init_containers:
@@ -83,7 +88,7 @@ def _with_overhead(pod: Pod, total: Requests) -> Requests:
 
 
 def nonzero_requests(pod: Pod, requests: Requests) -> tuple[int, int]:
-    """Return (milli-CPU, bytes) of a pod on a node for scoring, with defaults where it names none.
+    """Return (milli-CPU, bytes) of a pod on a node for scoring, with defaults of cpu and memory.
 
     With pod-level requests, a default is used only if neither pod nor container names the resource.
     """
@@ -98,14 +103,14 @@ def container_requests(pod: Pod) -> Amounts:
 
     NodeResourcesFit scores the pod by these: upstream's scorer does not enable pod-level requests.
     """
-    return amounts(_with_overhead(pod, _of_containers(pod, _DEFAULTS)))
+    return amounts(_with_overhead(pod, _requests_of_containers(pod, _DEFAULTS)))
 
 
 def extended_requests(pod: Pod) -> tuple[ExtendedRequest, ...]:
     """Return the extended resources of each container in whole units, by resource and container.
 
-    Amounts that are zero or no whole units are left out. Upstream: createDeviceRequests in
-    dynamicresources.go.
+    Amounts of zero, and amounts that are no whole units, are left out. Upstream:
+    createDeviceRequests in dynamicresources.go.
     """
     found = []
     for index, container in enumerate((*pod.spec.init_containers, *pod.spec.containers)):
@@ -144,11 +149,12 @@ def is_sidecar(container: Container) -> bool:
 
 
 def _aggregate(pod: Pod, statuses: Mapping[str, ContainerStatus], missing: Requests) -> Requests:
-    """Apply the formula of the module. peak: of the init containers in their order."""
+    """Apply the formula of the module."""
     total: Requests = {}
     for container in pod.spec.containers:
         total = _sum(total, _container_requests(container, statuses, pod, missing))
     sidecars: Requests = {}
+    # The highest requests while init containers start, one after another.
     peak: Requests = {}
     for container in pod.spec.init_containers:
         if is_sidecar(container):

@@ -98,9 +98,9 @@ class LabelSelector:
 class NodeSelectorTerm:
     """One term of a node selector: label expressions and field expressions (metadata.name) ANDed.
 
-    error: upstream's parse error; such a term matches nothing and is reported lazily. errors: the
-    single errors that `error` joins, for a report over several terms (see `selector_error`). A term
-    with neither expressions nor fields matches nothing.
+    error: upstream's parse error; such a term matches nothing, and only its evaluation reports the
+    error. errors: the single errors that `error` joins, for an error text of several terms
+    (`selector_error`). A term with neither expressions nor fields matches nothing.
     """
 
     expressions: tuple[Requirement, ...] = ()
@@ -113,6 +113,7 @@ class NodeSelectorTerm:
             return False
         if not all(requirement.matches(labels) for requirement in self.expressions):
             return False
+        # As upstream, fields of a node without a name are not compared.
         return not node_name or all(field.matches_field(node_name) for field in self.fields)
 
 
@@ -123,5 +124,5 @@ def join_errors(errors: Iterable[str]) -> str:
 
 
 def selector_error(terms: Iterable[NodeSelectorTerm]) -> str:
-    """Return upstream's error for all unparsable terms together; "" if every term parses."""
+    """Return upstream's joined error of all terms that do not parse; "" if every term parses."""
     return join_errors(error for term in terms for error in term.errors)

@@ -40,9 +40,9 @@ class CsiSource:
 class VolumeFacts:
     """A persistent volume.
 
-    csi: its own CSI source, or None. in_tree: its in-tree plugin, if a CSI driver replaced that;
-    `migrated` and `migrated_terms` are its source and node terms on nodes that use the driver
-    (None, with `migration_error`, if the volume cannot be translated).
+    csi: its own CSI source, or None. in_tree: its in-tree plugin, if a CSI driver replaced the
+    plugin; `migrated` and `migrated_terms` are its source and node terms on nodes that use the
+    driver (None, with `migration_error`, if the volume cannot be translated).
     """
 
     name: str
@@ -151,7 +151,10 @@ class CapacityFacts:
 
 @dataclass(frozen=True, slots=True)
 class AttachmentFacts:
-    """A volume attached to a node; volume_name is "" if it is not a persistent volume."""
+    """A volume attached to a node. attacher: its CSI driver.
+
+    volume_name: "" if it is not a persistent volume.
+    """
 
     name: str
     node_name: str

@@ -1,8 +1,8 @@
 """Facts of a pod as bytes (wire format): packed once per class, unpacked once per process.
 
 Equal bytes are unpacked to one object, so that lookups by identity stay cheap. Requested amounts
-and claims of devices are packed apart from all other fields: classes that differ only in them share
-the packed rest.
+and claims of devices are packed apart from all other fields, the *rest*: classes that differ only
+in amounts or claims share the packed rest.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from roadstead.protocol.fast_init import fast_init
 from roadstead.protocol.generations import Generations
 
 MAX_CACHED_CLASSES = 65_536
+"""Classes in each cache of this module."""
 
 
 @fast_init
@@ -43,18 +44,23 @@ class _Parts:
 
 
 OtherFields = tuple[object, ...]
+"""Values of OTHER_FIELDS."""
 
-_SPLIT = (*OTHER_FIELDS, *AMOUNT_FIELDS, *CLAIM_FIELDS)
-_in_order = itemgetter(*map(_SPLIT.index, FIELD_NAMES))
+# The order of fields in which `_joined` has the values, and their order in `PodFacts`.
+_SPLIT_ORDER = (*OTHER_FIELDS, *AMOUNT_FIELDS, *CLAIM_FIELDS)
+_in_order_of_facts = itemgetter(*map(_SPLIT_ORDER.index, FIELD_NAMES))
 
 
-# By identity, which is found sooner than the hash. The facts are kept, so that no others get their
-# id.
+# The bytes by the id of the facts: an id is found sooner than a hash is computed. The facts are
+# kept, so that no other facts get their id.
 _encoded: Generations[int, tuple[PodFacts, bytes]] = Generations(MAX_CACHED_CLASSES)
 
 
 def encode_facts(facts: PodFacts) -> bytes:
-    """Encode facts as bytes: equal ones as equal bytes, decoded ones as those that were decoded."""
+    """Encode facts as bytes.
+
+    Equal facts become equal bytes; decoded facts become the bytes from which they were decoded.
+    """
     found = _encoded.get(id(facts))
     if found is not None:
         return found[1]
@@ -91,4 +97,4 @@ def _decode_other_fields(data: bytes) -> OtherFields:
 
 def _joined(rest: OtherFields, parts: _Parts | PodFacts) -> PodFacts:
     """Return the facts with these other fields, and amounts and claims of `parts`."""
-    return PodFacts(*_in_order((*rest, *amounts_of(parts), *own_claims_of(parts))))
+    return PodFacts(*_in_order_of_facts((*rest, *amounts_of(parts), *own_claims_of(parts))))

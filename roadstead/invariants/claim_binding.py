@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from roadstead.facts.bound_claims import BoundClaims
-from roadstead.facts.csi_migration import DRIVERS
+from roadstead.facts.csi_migration import CSI_DRIVER_OF
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.storage import (
@@ -248,7 +248,7 @@ def _not_provisionable(
     if tuple(volume.access_modes) != tuple(claim.access_modes):
         yield f"volume {volume.name} has not the access modes of claim {claim.key}"
     provisioner = storage_class.provisioner
-    if volume.csi is None or volume.csi.driver not in (provisioner, DRIVERS.get(provisioner)):
+    if volume.csi is None or volume.csi.driver not in (provisioner, CSI_DRIVER_OF.get(provisioner)):
         yield f"volume {volume.name} was not made by {provisioner}"
     labels = dict(node.labels)
     terms = storage_class.allowed_topologies

@@ -56,10 +56,10 @@ def _amount_errors(
 
 
 def _allows(policy: RequestPolicy, consumed: Fraction) -> bool:
-    if policy.least is policy.most is policy.step is None:
-        return not policy.valid or consumed in map(amount_of, policy.valid)
-    least = Fraction(0) if policy.least is None else amount_of(policy.least)
-    if consumed < least or (policy.most is not None and consumed > amount_of(policy.most)):
+    if policy.minimum is policy.maximum is policy.step is None:
+        return not policy.valid_amounts or consumed in map(amount_of, policy.valid_amounts)
+    least = Fraction(0) if policy.minimum is None else amount_of(policy.minimum)
+    if consumed < least or (policy.maximum is not None and consumed > amount_of(policy.maximum)):
         return False
     # Steps are counted in whole units, as upstream does.
     step = 1 if policy.step is None else ceil(amount_of(policy.step))

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from roadstead.facts.csi_migration import (
-    DRIVERS,
-    PLUGIN_OF,
+    CSI_DRIVER_OF,
+    IN_TREE_PLUGIN_OF,
     MigrationError,
     counts_as_csi_volume,
     inline_handle,
@@ -47,11 +47,11 @@ def too_many_volumes(storage: Storage, pod: PodFacts, node: NodeFacts) -> Iterat
 def _attached(storage: Storage, pod: PodFacts, node: CsiNodeFacts) -> Iterator[Attached]:
     """Yield a pod's volumes, up to the first that cannot be translated or is another object's."""
     for volume in pod.volumes:
-        if volume.kind in PLUGIN_OF:
-            plugin = PLUGIN_OF[volume.kind]
+        if volume.kind in IN_TREE_PLUGIN_OF:
+            plugin = IN_TREE_PLUGIN_OF[volume.kind]
             if counts_as_csi_volume(plugin, node.migrated):
                 try:
-                    yield DRIVERS[plugin], inline_handle(volume.kind, dict(volume.source))
+                    yield CSI_DRIVER_OF[plugin], inline_handle(volume.kind, dict(volume.source))
                 except MigrationError:
                     return
         elif volume.kind in (CLAIM, EPHEMERAL):
@@ -76,10 +76,10 @@ def _of_claim(storage: Storage, claim: ClaimFacts, node: CsiNodeFacts) -> Iterat
     if storage_class is None or not storage_class.provisioner:
         return
     provisioner = storage_class.provisioner
-    if provisioner not in DRIVERS:
+    if provisioner not in CSI_DRIVER_OF:
         yield provisioner, f"unbound {claim.key}"
     elif counts_as_csi_volume(provisioner, node.migrated):
-        yield DRIVERS[provisioner], f"unbound {claim.key}"
+        yield CSI_DRIVER_OF[provisioner], f"unbound {claim.key}"
 
 
 def _of_volume(volume: VolumeFacts, node: CsiNodeFacts) -> Iterator[Attached]:

@@ -22,27 +22,30 @@ def is_affinity_target(pod: PodFacts, assigned: PodFacts, cluster: ClusterFacts)
     """
     if not pod.pod_affinity:
         return False
-    of_namespace = dict(dict(cluster.namespaces).get(assigned.namespace, ()))
+    namespace_labels = dict(dict(cluster.namespaces).get(assigned.namespace, ()))
     labels = dict(assigned.labels)
     return any(
-        term.matches_labels(assigned.namespace, labels, of_namespace) for term in pod.pod_affinity
+        term.matches_labels(assigned.namespace, labels, namespace_labels)
+        for term in pod.pod_affinity
     )
 
 
 def after_pod_change(
     pod: PodFacts, change: ObjectChange[EventPod], cluster: ClusterFacts
 ) -> QueueingHint:
-    """Queue if a pod on a node now matches all affinity terms, and did not before.
+    """Queue if a pod on a node now matches all affinity terms of `pod`, and did not before.
 
-    Or if one that matched all anti-affinity terms is gone or no longer matches them all. A
-    thorough hint also queues if a pod is gone that has required anti-affinity terms, or if one
-    that matched any anti-affinity term is gone or changed. HintError if a term does not parse.
+    Also if a pod that matched all anti-affinity terms of `pod` is gone or no longer matches them
+    all. A thorough hint also queues if a pod with required anti-affinity terms is gone, or if a pod
+    that matched any anti-affinity term of `pod` is gone or changed. HintError if a term does not
+    parse.
     """
     old, new = change.old, change.new
     if not all(each.assigned for each in (old, new) if each is not None):
         return QueueingHint.QUEUE_SKIP
     if change.thorough and old is not None and new is None and old.facts.pod_anti_affinity:
-        # Its terms may have refused the node; upstream's hint reads only the terms of `pod`.
+        # The terms of the deleted pod may have refused the node; upstream's hint reads only those
+        # of `pod`.
         return QueueingHint.QUEUE
     terms = WaitingTerms(pod, labels_of_namespaces(cluster))
     if change.thorough and old is not None and terms.matches_any_anti_affinity(old.facts):
@@ -66,10 +69,11 @@ def after_node_change(
     Also for a new node, if the pod has anti-affinity terms. A thorough hint always queues.
     HintError if a term does not parse.
     """
-    assert change.new is not None
+    assert change.new is not None, "deletions of nodes are not registered"
     if change.thorough:
         # Terms of other pods may have refused the other nodes; upstream's hint ignores them.
         return QueueingHint.QUEUE
+    # Only topology keys are read below, so the labels of namespaces do not matter.
     terms = WaitingTerms(pod, {})
     new = dict(change.new.labels)
     if change.old is None:

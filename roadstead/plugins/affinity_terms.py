@@ -30,7 +30,8 @@ def labels_of_namespaces(cluster: ClusterFacts) -> LabelsByNamespace:
 class Term:
     """A valid term; a selector of None matches nothing.
 
-    match_code: equal for terms that match the same pods; topology keys and weights may differ.
+    match_code: equal for terms with equal selectors and namespaces, which match the same pods, even
+    if their topology keys or weights differ.
     """
 
     topology_key: str
@@ -49,17 +50,17 @@ class Term:
     ) -> bool:
         """Whether the term matches a pod of this namespace with these labels."""
         if namespace not in self.namespaces:
-            of_namespaces = self.namespace_selector
-            if of_namespaces is None or not of_namespaces.matches(namespace_labels):
+            selector = self.namespace_selector
+            if selector is None or not selector.matches(namespace_labels):
                 return False
         return self.selector is not None and self.selector.matches(labels)
 
     def merged(self, labels_of: LabelsByNamespace) -> Term:
-        """Return the term of a new pod, with the namespaces that its namespaceSelector selects.
+        """Return the term with the namespaces that its namespaceSelector selects, for a new pod.
 
-        The selector is kept, and terms of new pods are matched with no namespace labels. So, as
-        upstream since 1.34, a selector that is satisfied without any label (NotIn, DoesNotExist)
-        selects every namespace.
+        A new pod is one to be placed. Its terms are matched with no namespace labels, and keep the
+        selector. So, as upstream since 1.34, a selector that is satisfied without any label (NotIn,
+        DoesNotExist) selects every namespace.
         """
         selector = self.namespace_selector
         if selector is None:
@@ -70,7 +71,10 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """The terms of a pod. A group with an invalid term is empty; `error` has its first error."""
+    """The terms of a pod, in four groups.
+
+    A group with an invalid term is empty. error: the first error of each such group, joined.
+    """
 
     affinity: tuple[Term, ...] = ()
     anti_affinity: tuple[Term, ...] = ()
@@ -99,6 +103,7 @@ class TermCompiler:
     __slots__ = ("_match_codes",)
 
     def __init__(self) -> None:
+        # Gives equal values equal codes.
         self._match_codes: CodeInterner[Hashable] = CodeInterner()
 
     def compile(self, pod: PodFacts) -> Terms:

@@ -1,7 +1,9 @@
 """The CSI volumes attached to each node, updated when pods are added and removed.
 
 Each row has the volumes of its pods and of VolumeAttachments; a volume that several pods share is
-counted once. Counts per driver are updated with them, so that a filter reads one array.
+counted once. The counts per driver are kept current, so that a filter reads one array. In-tree
+volumes count as volumes of the CSI driver that replaced their plugin, on nodes where the plugin is
+migrated.
 
 Upstream: plugins/nodevolumelimits/csi.go (filterAttachableVolumes, getNodeVolumeAttachmentInfo).
 """
@@ -13,8 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 
 from roadstead.facts.csi_migration import (
-    DRIVERS,
-    PLUGIN_OF,
+    CSI_DRIVER_OF,
+    IN_TREE_PLUGIN_OF,
     MigrationError,
     counts_as_csi_volume,
     inline_handle,
@@ -29,11 +31,12 @@ from roadstead.storage.claims import CLAIM, EPHEMERAL, ClaimError, check_owner, 
 from roadstead.storage.state import StorageState
 
 NO_LIMIT = -1
+"""In place of a limit, on a node that reports none for a driver."""
 
 
 def is_attachable(volume: Volume) -> bool:
-    """Whether a volume of a pod may count: a claim, or an in-tree one migrated to CSI."""
-    return volume.kind in (CLAIM, EPHEMERAL) or volume.kind in PLUGIN_OF
+    """Whether a volume of a pod may count: a claim, or an in-tree volume with a CSI driver."""
+    return volume.kind in (CLAIM, EPHEMERAL) or volume.kind in IN_TREE_PLUGIN_OF
 
 
 def attachables(
@@ -41,10 +44,11 @@ def attachables(
 ) -> Iterator[CsiSource]:
     """Yield the CSI volumes of a pod on a node.
 
-    Raises ClaimError: a new pod's claim is missing, or another object owns a claim.
+    is_new: the pod is to be placed. Raises ClaimError: a claim of a new pod is missing (of other
+    pods it is skipped), or another object owns a claim.
     """
     for volume in pod.volumes:
-        if volume.kind in PLUGIN_OF:
+        if volume.kind in IN_TREE_PLUGIN_OF:
             yield from _inline(volume, node)
         if volume.kind not in (CLAIM, EPHEMERAL):
             continue
@@ -52,18 +56,18 @@ def attachables(
         claim = storage.claims.get(f"{pod.namespace}/{name}")
         if claim is not None:
             check_owner(pod, volume, claim)
-            yield from _of_claim(storage, claim, node)
+            yield from _claim_volume(storage, claim, node)
         elif is_new:
             text = f"looking up PVC {pod.namespace}/{name}: {not_found(name)}"
             raise ClaimError(text, is_missing=True)
 
 
 def _inline(volume: Volume, node: CsiNodeFacts | None) -> Iterator[CsiSource]:
-    plugin = PLUGIN_OF[volume.kind]
+    plugin = IN_TREE_PLUGIN_OF[volume.kind]
     if not _is_migrated(plugin, node):
         return
     try:
-        yield CsiSource(DRIVERS[plugin], inline_handle(volume.kind, dict(volume.source)))
+        yield CsiSource(CSI_DRIVER_OF[plugin], inline_handle(volume.kind, dict(volume.source)))
     except MigrationError as problem:
         raise ClaimError(
             f"converting volume({volume.name}) from inline to csi: {problem}"
@@ -74,13 +78,13 @@ def _is_migrated(plugin: str, node: CsiNodeFacts | None) -> bool:
     return node is not None and counts_as_csi_volume(plugin, node.migrated)
 
 
-def _of_claim(
+def _claim_volume(
     storage: StorageState, claim: ClaimFacts, node: CsiNodeFacts | None
 ) -> Iterator[CsiSource]:
-    """Yield a claim's volume; of an unbound claim, a placeholder for its class's driver."""
+    """Yield a claim's volume; for an unbound claim, a placeholder of its storage class's driver."""
     volume = storage.volumes.get(claim.volume_name)
     if volume is None:
-        yield from _of_class(storage, claim, node)
+        yield from _unbound_placeholder(storage, claim, node)
         return
     source = volume.csi
     if source is None and _is_migrated(volume.in_tree, node):
@@ -89,14 +93,14 @@ def _of_claim(
         yield source
 
 
-def _of_class(
+def _unbound_placeholder(
     storage: StorageState, claim: ClaimFacts, node: CsiNodeFacts | None
 ) -> Iterator[CsiSource]:
     storage_class = storage.classes.get(claim.storage_class)
     if storage_class is None or not storage_class.provisioner:
         return
     provisioner = storage_class.provisioner
-    driver = DRIVERS.get(provisioner)
+    driver = CSI_DRIVER_OF.get(provisioner)
     if driver is None:
         yield CsiSource(provisioner, f"unbound {claim.key}")
     elif _is_migrated(provisioner, node):
@@ -106,20 +110,23 @@ def _of_class(
 class AttachedVolumes:
     """The volumes on the rows of one table's columns, for the current storage state.
 
-    row_groups: rows by the migrated plugins of their CSINode, as a CsiNodeFacts with only these;
-    None for nodes without a CSINode.
+    users: the pod classes that use each claim. row_groups: rows by the migrated plugins of their
+    CSINode, as a CsiNodeFacts with only these plugins; None for nodes without a CSINode.
     """
 
     def __init__(self, storage: StorageState, users: VolumeUsers, columns: Columns) -> None:
         self._storage = storage
         self._users = users
         self.columns = columns
+        # As of the last `catch_up`: node names by row; the versions of the rows and of the storage
+        # state, which rise with each change.
         self._names: list[str] = []
         self._versions: I64 = np.zeros(0, dtype=np.int64)
         self._storage_version = -1
-        # By row: its volumes, and its pod classes with volumes. Then the rows of each.
-        self._on_row: dict[int, dict[CsiSource, None]] = {}
+        # By row: its volumes, and its pod classes with volumes.
+        self._volumes_on: dict[int, dict[CsiSource, None]] = {}
         self._classes_on: dict[int, tuple[PodClass, ...]] = {}
+        # The rows of each volume that a pod uses, and of each pod class with volumes.
         self._rows_of: dict[CsiSource, set[int]] = {}
         self._rows_with: dict[PodClass, set[int]] = {}
         # By driver: int64[row].
@@ -145,7 +152,7 @@ class AttachedVolumes:
         self._versions = versions.copy()
 
     def limit(self, driver: str) -> I64 | None:
-        """Return a driver's volume limit: int64[row], NO_LIMIT for none; None if no row has one."""
+        """Return a driver's limits: int64[row], NO_LIMIT for none; None if no row has a limit."""
         return self._limits.get(driver)
 
     def count(self, driver: str) -> I64:
@@ -162,7 +169,7 @@ class AttachedVolumes:
     def _reset(self) -> None:
         """Forget all rows: the nodes changed, so rows may stand for other nodes."""
         self._names = list(self.columns.names)
-        for index in (self._on_row, self._rows_of, self._rows_with, self._classes_on):
+        for index in (self._volumes_on, self._rows_of, self._rows_with, self._classes_on):
             index.clear()
         self._counts.clear()
         self._limits.clear()
@@ -190,12 +197,12 @@ class AttachedVolumes:
         """Return the rows whose pods use a changed claim; all rows with volumes if unknown."""
         keys = self._storage.claims_changed_since(self._storage_version)
         if keys is None:
-            return set(self._on_row)
+            return set(self._volumes_on)
         pod_classes = {pod_class for key in keys for pod_class in self._users.of_any_claim(key)}
         return {row for pod_class in pod_classes for row in self._rows_with.get(pod_class, ())}
 
     def _recount_row(self, row: int) -> None:
-        for source in self._on_row.pop(row, ()):
+        for source in self._volumes_on.pop(row, ()):
             self.count(source.driver)[row] -= 1
             self._rows_of.get(source, set()).discard(row)
         for pod_class in self._classes_on.pop(row, ()):
@@ -219,7 +226,7 @@ class AttachedVolumes:
                 found.setdefault(source)
         for source in found:
             self.count(source.driver)[row] += 1
-        self._on_row[row] = found
+        self._volumes_on[row] = found
 
     def _volumes_of_pod(self, pod: PodFacts, node: CsiNodeFacts | None) -> list[CsiSource]:
         """Return the volumes of a running pod; none from the first unusable claim on."""

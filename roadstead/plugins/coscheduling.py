@@ -10,9 +10,9 @@
 
 A pod is reserved from Reserve until Unreserve or, once it is bound, until it is deleted or counted
 by the queue. Each scheduler knows only its own reserved pods. Members that ran from the start are
-in the cluster's facts, and a lease carries the number of members that any scheduler bound. This
-number replaces the scheduler's own record, because it may not learn that a pod which it bound was
-deleted.
+in the cluster's facts, and a lease carries the queue's count of the members that any scheduler
+bound. This count replaces the scheduler's own record, because the scheduler may not learn that a
+pod which it bound was deleted.
 
 After kubernetes-sigs/scheduler-plugins, pkg/coscheduling (coscheduling.go, core/core.go). The
 differences: a gate in place of upstream's check in PreFilter, and PostFilter also rejects members
@@ -64,7 +64,7 @@ WAIT = Status(Code.WAIT)
 
 
 class _MemberState(Enum):
-    """State of a reserved pod. RESERVED: not waiting at Permit; WAITING: waiting; ALLOWED."""
+    """State of a reserved pod. WAITING: it waits at Permit. RESERVED: not yet, or no longer."""
 
     RESERVED = 0
     WAITING = 1
@@ -90,11 +90,13 @@ class Coscheduling(
     def __init__(self, args: CoschedulingArgs, handle: Handle) -> None:
         self._wait_s = args.permit_wait_s
         self._waiting = handle.waiting
-        self._members = handle.members
-        self._members.listen(self._allow_if_complete)
+        self._member_counts = handle.members
+        self._member_counts.listen(self._allow_if_complete)
+        # The PodGroup objects; a group may do without one.
         self._groups = {group.key: group for group in handle.cluster.pod_groups}
+        # Per group: UID → state.
         self._reserved: dict[GroupKey, dict[str, _MemberState]] = {}
-        # Per group: UID of each bound pod → how often the queue had reported the group before.
+        # Per group: UID of each bound pod → how many counts of the group the queue had sent before.
         self._bound: dict[GroupKey, dict[str, int]] = {}
         self._first_queued_s: OrderedDict[GroupKey, float] = OrderedDict()
 
@@ -122,9 +124,12 @@ class Coscheduling(
     def pre_enqueue(self, pod: PodFacts) -> Status:
         key = group_key(pod)
         # Only the queue's process counts the pods of groups.
-        if key is None or not self._members.counts_pods:
+        if key is None or not self._member_counts.counts_pods:
             return SUCCESS
-        existing, needed = self._members.count(key) + self._running(key), self._needed(pod, key)
+        existing, needed = (
+            self._member_counts.count(key) + self._running(key),
+            self._needed(pod, key),
+        )
         if needed is None or existing >= needed:
             return SUCCESS
         return unresolvable(
@@ -146,18 +151,19 @@ class Coscheduling(
     def _in_incomplete_group(self, pod: PodFacts, key: GroupKey) -> PodPredicate:
         """Return a predicate that is true for a group's pods, unless enough of them have nodes.
 
-        It counts once, when it is first called: at the end of the core's current call, when all
-        decisions of this call are known.
+        The predicate counts once, when it is first called: `WaitingPods.reject_where` delays it to
+        the end of the current call of the core, when all decisions of this call are known.
         """
-        counted: list[bool] = []
+        # One entry, once the group is counted.
+        is_complete: list[bool] = []
 
         def is_rejected(facts: PodFacts) -> bool:
             if group_key(facts) != key:
                 return False
-            if not counted:
+            if not is_complete:
                 placed = sum(group_key(each) == key for each in self._waiting.before_permit())
-                counted.append(not self._is_complete(pod, key, before_permit=placed))
-            return counted[0]
+                is_complete.append(self._is_complete(pod, key, before_permit=placed))
+            return not is_complete[0]
 
         return is_rejected
 
@@ -174,7 +180,7 @@ class Coscheduling(
             return
         self._forget(key, pod.uid)
         reason = f'pod "{pod.key}" of pod group "{_group_name(key)}" was unreserved'
-        # No longer waiting: when these pods are unreserved in turn, they reject no others.
+        # They are marked first: when these pods are unreserved in turn, they reject no other pods.
         for uid in _waiting_uids(members):
             members[uid] = _MemberState.RESERVED
             self._waiting.reject(uid, self.name, reason)
@@ -206,7 +212,7 @@ class Coscheduling(
     def post_bind(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> None:
         key = group_key(facts)
         if key is not None and pod.uid in self._reserved.get(key, {}):
-            self._bound.setdefault(key, {})[pod.uid] = self._members.times_reported(key)
+            self._bound.setdefault(key, {})[pod.uid] = self._member_counts.times_reported(key)
 
     def pod_deleted(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> None:
         key = group_key(facts)
@@ -218,16 +224,19 @@ class Coscheduling(
         return self._group_error(pod)
 
     def _forget(self, key: GroupKey, uid: str) -> None:
-        for memory in (self._reserved, self._bound):
-            if key in memory:
-                memory[key].pop(uid, None)
-                if not memory[key]:
-                    del memory[key]
+        for by_group in (self._reserved, self._bound):
+            if key in by_group:
+                by_group[key].pop(uid, None)
+                if not by_group[key]:
+                    del by_group[key]
 
     def _drop_counted_by_queue(self, key: GroupKey) -> None:
-        """Drop pods bound before the queue's last count, which has them unless they are deleted."""
-        times = self._members.times_reported(key)
-        for uid in [uid for uid, before in self._bound.get(key, {}).items() if before < times]:
+        """Drop the pods that were bound before the queue's latest count.
+
+        This count includes them, unless they were deleted.
+        """
+        reports = self._member_counts.times_reported(key)
+        for uid in [uid for uid, before in self._bound.get(key, {}).items() if before < reports]:
             self._forget(key, uid)
 
     def _is_complete(self, pod: PodFacts, key: GroupKey, before_permit: int = 0) -> bool:
@@ -241,10 +250,10 @@ class Coscheduling(
         self._drop_counted_by_queue(key)
         members = self._reserved.get(key, {})
         placed = len(members) + self._running(key) + before_permit
-        bound = self._members.bound(key)
+        bound = self._member_counts.bound(key)
         if placed >= needed or not bound:
             return placed >= needed
-        # `bound` includes this scheduler's allowed pods, or will: do not count them twice.
+        # `bound` includes this scheduler's allowed pods, or soon will: do not count them twice.
         allowed = sum(each is _MemberState.ALLOWED for each in members.values())
         return placed + max(0, bound - allowed) >= needed
 

@@ -17,7 +17,7 @@ from roadstead.plugins.inter_pod_counts import Counts
 from roadstead.plugins.term_relations import CounterKey, Family
 
 ANTI_FAMILIES = (Family.EXISTING_ANTI, Family.ANTI_AFFINITY)
-"""Counters of these must be 0 in a domain that admits the pod; those of AFFINITY must not."""
+"""A domain admits a pod if its counters of these families are 0 and those of AFFINITY are not."""
 
 _REQUIRED = (*ANTI_FAMILIES, Family.AFFINITY)
 
@@ -31,12 +31,16 @@ Codes = Callable[[str], I32]
 
 
 class _Sums:
-    """One counter of a class, updated as pods are placed. by_code: related pods: int64[code]."""
+    """One counter of a class by domain, updated as pods are placed.
+
+    codes: int32[row], the label code of each row's domain. by_code: int64[code], related pods.
+    """
 
     __slots__ = ("by_code", "codes", "is_anti")
 
     def __init__(self, counter: CounterKey, vector: I64 | None, codes: I32) -> None:
-        self.is_anti = counter[0] in ANTI_FAMILIES
+        family, _ = counter
+        self.is_anti = family in ANTI_FAMILIES
         self.codes = codes
         size = int(codes.max(initial=-1)) + 1
         self.by_code: I64 = np.zeros(size, dtype=np.int64)
@@ -48,7 +52,8 @@ class _Sums:
     def admits(self, row: int) -> bool:
         """Whether the counter admits a pod of the class on a row.
 
-        The rule for the first pod of a group (`FilterState.is_first`) is left out.
+        Filter's exception for a first pod (`FilterState.is_first`), whose affinity terms match only
+        itself, is left out.
         """
         code = self.codes[row]
         has_related = code >= 0 and self.by_code[code] > 0
@@ -69,11 +74,11 @@ def count_passing_affinity(
 ) -> int:
     """Return how many of the first pods pass Filter if placed on `rows` in this order.
 
-    counts_of: by class, of all classes of the pods; none has invalid terms. The result may be too
-    low: there may be too many classes to compare, and the first pod of a group is not admitted
-    without others.
+    counts_of: the counts of related pods on each row, for each class of the pods; no class has
+    invalid terms. The result may be too low: there may be too many classes to compare, and a first
+    pod that only matches its own affinity terms is not admitted.
     """
-    # If no class has terms, no pod of these adds to a counter of another.
+    # If no class has terms, none of these pods adds to a counter of another class.
     related = counts_of if any(any(each.pod.terms.groups) for each in counts_of.values()) else {}
     if len(related) > MAX_CLASSES:
         return 0
@@ -96,8 +101,8 @@ def count_passing_affinity(
     for index, (pod_class, row) in enumerate(zip(pods, rows.tolist(), strict=True)):
         if not all(sums.admits(row) for sums in counters[pod_class].values()):
             return index
-        for sums, number in added_by[pod_class]:
-            sums.add(row, number)
+        for sums, amount in added_by[pod_class]:
+            sums.add(row, amount)
     return len(pods)
 
 
@@ -106,10 +111,10 @@ def _added_by(
     counts_of: Mapping[PodClass, Counts],
     counters: Mapping[PodClass, Mapping[CounterKey, _Sums]],
 ) -> list[tuple[_Sums, int]]:
-    """Return what one pod of a class adds to the sums of all classes."""
+    """Return what one pod of a class adds to the sums of all classes: (sums, amount)."""
     return [
-        (counters[other][counter], number)
+        (counters[other][counter], amount)
         for other, counts in counts_of.items()
-        for counter, number in counts.relation_to(pod_class)
+        for counter, amount in counts.relation_to(pod_class)
         if counter in counters[other]
     ]

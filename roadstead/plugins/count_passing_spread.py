@@ -1,6 +1,8 @@
 """`count_passing_spread`: how many pods meet their spread constraints, placed one after another.
 
 domains of each constraint, counted once  ──►  for each pod: within maxSkew?  ──►  count it
+
+Only hard constraints (DoNotSchedule) matter; `Spread` is one constraint of a class.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ class _Domains:
     def _find_lowest(self) -> None:
         counts = self.counts[self.present]
         self._lowest = int(counts.min()) if len(counts) else 0
-        self._at_lowest = int(np.count_nonzero(counts == self._lowest))
+        self._domains_at_lowest = int(np.count_nonzero(counts == self._lowest))
 
     def is_within_skew(self, row: int, own: int) -> bool:
         """Whether a pod on a row is within maxSkew. own: 1 if the constraint counts the pod."""
@@ -58,8 +60,8 @@ class _Domains:
         self.counts[code] = before + 1
         # The minimum changes only when the last domain that has it grows.
         if before == self._lowest:
-            self._at_lowest -= 1
-            if not self._at_lowest:
+            self._domains_at_lowest -= 1
+            if not self._domains_at_lowest:
                 self._find_lowest()
 
 
@@ -67,14 +69,15 @@ class _ClassConstraints:
     """The hard constraints of a class: their domains, and which of them count the pod itself."""
 
     def __init__(
-        self, pod: PodClass, hard: Sequence[Spread], table: Table, on_nodes: PodsOnRows
+        self, pod: PodClass, hard: Sequence[Spread], table: Table, pods_on_rows: PodsOnRows
     ) -> None:
         self._has_all_keys = with_all_keys(hard, table)
         rows = included(pod.facts, hard, table, self._has_all_keys)
         self.domains = [
-            _Domains(spread, table, counted, on_nodes(pod, spread, table))
+            _Domains(spread, table, counted, pods_on_rows(pod, spread, table))
             for spread, counted in zip(hard, rows, strict=True)
         ]
+        # By constraint: 1 if it counts the pod itself.
         self._own = [int(spread.matches(pod.labels)) for spread in hard]
 
     def are_met(self, row: int) -> bool:
@@ -89,31 +92,31 @@ def count_passing_spread(
     rows: Rows,
     table: Table,
     hard_of: Mapping[PodClass, Sequence[Spread]],
-    on_nodes: PodsOnRows,
+    pods_on_rows: PodsOnRows,
 ) -> int:
     """Return how many of the first pods meet their constraints if placed on `rows` in this order.
 
-    hard_of: by class, of all classes of the pods.
+    hard_of: the hard constraints of each class of the pods.
     """
     constraints_of = {
-        pod_class: _ClassConstraints(pod_class, hard, table, on_nodes)
+        pod_class: _ClassConstraints(pod_class, hard, table, pods_on_rows)
         for pod_class, hard in hard_of.items()
         if hard
     }
-    # By class: the domains in which its pods count, of constraints of all classes.
+    # By class: the domains of those constraints, of any class, that count the pods of this class.
     counted_in = {
         pod_class: [
             domains
-            for other, found in constraints_of.items()
-            for spread, domains in zip(hard_of[other], found.domains, strict=True)
+            for other, constraints in constraints_of.items()
+            for spread, domains in zip(hard_of[other], constraints.domains, strict=True)
             if other.facts.namespace == pod_class.facts.namespace
             and spread.matches(pod_class.labels)
         ]
         for pod_class in hard_of
     }
     for index, (pod_class, row) in enumerate(zip(pods, rows.tolist(), strict=True)):
-        constraints = constraints_of.get(pod_class)
-        if constraints is not None and not constraints.are_met(row):
+        own_constraints = constraints_of.get(pod_class)
+        if own_constraints is not None and not own_constraints.are_met(row):
             return index
         for domains in counted_in[pod_class]:
             domains.add(row)

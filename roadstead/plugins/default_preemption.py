@@ -68,6 +68,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
         return QueueingHint.QUEUE_SKIP
 
     def dry_run_size(self, pod: PodFacts, failed: PostFilterView) -> int | None:
+        # `lowest`: the lowest priority of all pods on nodes.
         helpful, lowest = self._helpful_nodes(failed), failed.lowest_priority
         if pod.preemption_policy == "Never" or not helpful:
             return None
@@ -85,6 +86,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
             failed.tried,
         )
         if wanted is None:
+            # Without a helpful node or a pod of lower priority, a dry run would find no victims.
             tried = DryRunResult(nodes=helpful, reasons=((NO_VICTIMS, helpful),))
         if tried is None:
             # A dry run is wanted, and the caller made none.
@@ -99,6 +101,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
             node,
             candidates=tried.candidates,
             acceptable=tuple(each.node_name for each in equals),
+            # A dry run for as many candidates as there are helpful nodes tries all of them.
             exhaustive=wanted is None or wanted >= helpful,
         )
 

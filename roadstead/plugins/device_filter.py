@@ -2,8 +2,8 @@
 
 Few nodes are searched for devices. The claims to allocate are compiled into a *plan*; the
 allocator's *screen* gives a verdict for all nodes in one pass: NO, YES, or UNKNOWN. Only nodes with
-UNKNOWN are searched, and the screen records the outcomes of these searches, too. It gives each node
-a number.
+UNKNOWN are searched, and the screen records the outcomes of these searches, too. The screen numbers
+the nodes; `ScreenedNodes` translates the rows of a table into these numbers.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ _NO, _UNKNOWN = (bytes((each.value,)) for each in (Verdict.NO, Verdict.UNKNOWN))
 class PodClaims:
     """A pod's claims, in the pod's order.
 
-    may_need_own: on some nodes, the pod needs an own claim, too (for its extended resources).
+    may_need_own: on some nodes, the pod also needs an own claim: one that scheduling makes for the
+        extended resources that device classes serve.
     waiting: the claims that have no allocation yet.
     """
 
@@ -64,12 +65,11 @@ class PodClaims:
 class DeviceFilter:
     """Filters nodes by the devices and claims of one process.
 
-    timeout_s: time limit of a search, see `StepLimit.of_seconds`. nodes: numbers of nodes in the
-    screen.
+    timeout_s: time limit of a search, which is converted to a limit of steps.
     """
 
     def __init__(self, devices: DeviceState, timeout_s: float) -> None:
-        self.nodes = ScreenedNodes(devices.allocator.nodes)
+        self.screened_nodes = ScreenedNodes(devices.allocator.nodes)
         self._devices = devices
         self._offered = OfferedResources()
         self._timeout_s = timeout_s
@@ -84,13 +84,13 @@ class DeviceFilter:
         codes = np.zeros(len(table), np.int32)
         statuses: tuple[Status, ...] = ()
         # Once the whole table's nodes have numbers, the views below only look these up.
-        self.nodes.numbers(table)
+        self.screened_nodes.numbers(table)
         groups, group_of = np.unique(offers, axis=0, return_inverse=True)
-        for index, offers_each in enumerate(groups.tolist()):
+        for index, is_offered in enumerate(groups.tolist()):
             rows = np.flatnonzero(group_of.reshape(-1) == index)
-            offer = {name for name, offered in zip(names, offers_each, strict=True) if offered}
+            offered = {name for name, each in zip(names, is_offered, strict=True) if each}
             try:
-                own = own_claim_on(self._devices, pod, offer, has_claims=bool(pod_claims.claims))
+                own = own_claim_on(self._devices, pod, offered, has_claims=bool(pod_claims.claims))
             except PodClaimError as problem:
                 found = FilterResult(np.ones(len(rows), np.int32), (unresolvable(str(problem)),))
             else:
@@ -104,9 +104,9 @@ class DeviceFilter:
         """Filter by screen, recorded outcomes and search; then check the allocated claims."""
         waiting = pod_claims.waiting
         plan = self._devices.allocator.plan(waiting) if waiting else None
-        numbers = self.nodes.numbers(table)
+        numbers = self.screened_nodes.numbers(table)
         verdicts = self._verdicts(plan, numbers)
-        # Verdicts are bytes: to search them takes less time than to compare them.
+        # `in` searches bytes in less time than NumPy compares the verdicts.
         verdict_bytes = verdicts.tobytes()
         needs_search = _UNKNOWN in verdict_bytes
         if not needs_search and len(waiting) == len(pod_claims.claims):
@@ -114,6 +114,7 @@ class DeviceFilter:
                 return ALL_PASS
             return FilterResult((verdicts == _NO[0]).astype(np.int32), (_NOT_ALLOCATED,))
         searched = verdicts == _UNKNOWN[0]
+        # Plans of equal shape have equal outcomes on every node.
         key = plan.shape if plan is not None and needs_search else None
         if key is not None:
             recorded = self._devices.allocator.nodes.outcomes(key, numbers)
@@ -188,8 +189,11 @@ class DeviceFilter:
     def known_passes(
         self, pod_claims: PodClaims, table: Table, rows: Sequence[int]
     ) -> list[bool] | None:
-        """Return whether a few rows pass for waiting claims; None if no verdict on one is known."""
-        numbers = self.nodes.numbers_of(table, rows)
+        """Return whether each of a few rows passes for waiting claims.
+
+        None if the verdict on one of them is not known.
+        """
+        numbers = self.screened_nodes.numbers_of(table, rows)
         if numbers is None:
             return None
         allocator = self._devices.allocator
@@ -199,7 +203,7 @@ class DeviceFilter:
         """Whether a single row passes for claims that are all waiting."""
         allocator = self._devices.allocator
         plan = allocator.plan(claims)
-        verdict = allocator.known_verdict(plan, self.nodes.number(table, int(row[0])))
+        verdict = allocator.known_verdict(plan, self.screened_nodes.number(table, int(row[0])))
         if verdict is not Verdict.UNKNOWN:
             return verdict is Verdict.YES
         return self.filter(PodClaims(claims), table.view(row)) is ALL_PASS

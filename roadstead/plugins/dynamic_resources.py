@@ -1,13 +1,13 @@
 """DynamicResources: the node must have devices for the pod's claims.
 
-PreEnqueue and PreFilter: every claim must exist and be usable; PreFilter also needs the classes of
-claims that are to be allocated, and no claim may be in flight for another pod. A pod that needs no
-claim is skipped.
+PreEnqueue and PreFilter: every claim must exist and be usable. PreFilter also requires the device
+classes of claims that are to be allocated, and refuses a claim that is being allocated for another
+pod. A pod that needs no claim is skipped.
 Filter, in this order (`device_filter.py`):
     claims to allocate     the allocator finds devices for all of them; an error ends the cycle, and
                            a search that takes too long refuses the node
     allocated claims       their node selector matches the node
-PostFilter: deallocates a claim that was unavailable on some node and that no other pod reserves.
+PostFilter: deallocates a claim that was unavailable on some node and reserved for no other pod.
 
 For extended resources that device classes serve (DRAExtendedResource), the pod gets a claim that
 scheduling makes, its *own claim*. Its requests depend on the node: rows are filtered in groups, by
@@ -182,8 +182,9 @@ class DynamicResources(
 
     @staticmethod
     def _is_only_for(pod: PodFacts, claim: DeviceClaimFacts) -> bool:
-        """Whether no other pod reserves a claim."""
+        """Whether a claim is reserved for no other pod."""
         uids = [each.uid for each in claim.reserved_for]
+        # `claims_as` is the pod as a consumer of claims: its UID and name.
         return not uids or (pod.claims_as is not None and uids == [pod.claims_as.uid])
 
     @only_succeeds
@@ -215,7 +216,7 @@ class DynamicResources(
         return is_substitute(pod.facts)
 
     def changed_rows(self, table: Table, position: int) -> tuple[list[int] | None, int]:
-        return self._filter.nodes.rows_since(table, position)
+        return self._filter.screened_nodes.rows_since(table, position)
 
     def known_passes(
         self, state: CycleState, pod: PodClass, table: Table, rows: Sequence[int]
@@ -238,13 +239,13 @@ class DynamicResources(
         if not with_claims:
             return len(pods)
         # Only one pod with claims is counted: the next may need the devices that it allocates.
-        first, *later = with_claims
+        first, second = [*with_claims, len(pods)][:2]
         facts = pods[first].facts
         if not is_substitute(facts):
             return first
         claims = self._devices.substitutes.claims_of(facts)
         passes = self._filter.passes(claims, table, rows[first : first + 1])
-        return [*later, len(pods)][0] if passes else first
+        return second if passes else first
 
     def effect(self, placed: PodClass) -> Effect:
         if not placed.facts.device_claims:
@@ -257,22 +258,24 @@ class DynamicResources(
         return (pod.namespace, pod.device_claims, pod.claims_as)
 
     def events_to_register(self) -> tuple[RegisteredEvent, ...]:
-        node = ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE | ActionType.UPDATE_NODE_LABEL
-        changes = ActionType.ADD | ActionType.UPDATE
+        node_changes = (
+            ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE | ActionType.UPDATE_NODE_LABEL
+        )
+        add_or_update = ActionType.ADD | ActionType.UPDATE
         claims_generated = ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM
         return (
-            on(EventResource.NODE, node),
-            on(EventResource.RESOURCE_CLAIM, changes, self.after_claim_change),
+            on(EventResource.NODE, node_changes),
+            on(EventResource.RESOURCE_CLAIM, add_or_update, self.after_claim_change),
             on(EventResource.POD, claims_generated, self.after_pod_change),
-            on(EventResource.DEVICE_CLASS, changes),
-            on(EventResource.RESOURCE_SLICE, changes),
+            on(EventResource.DEVICE_CLASS, add_or_update),
+            on(EventResource.RESOURCE_SLICE, add_or_update),
         )
 
     def after_claim_change(
         self, pod: PodFacts, change: ObjectChange[DeviceClaimFacts], cluster: ClusterFacts
     ) -> QueueingHint:
-        """Queue if a claim lost its allocation, or the status of a claim of the pod changed."""
-        assert change.new is not None
+        """Queue if any claim lost its allocation, or the status of a claim of the pod changed."""
+        assert change.new is not None, "deletions of claims are not registered"
         try:
             claims = claims_of(self._devices.claims, pod)
         except PodClaimError:
@@ -288,7 +291,7 @@ class DynamicResources(
         self, pod: PodFacts, change: ObjectChange[EventPod], cluster: ClusterFacts
     ) -> QueueingHint:
         """Queue if all claims of this pod exist."""
-        assert change.new is not None
+        assert change.new is not None, "deletions of pods are not registered"
         if not change.of_waiting_pod:
             return QueueingHint.QUEUE_SKIP
         return QueueingHint.when(self.pre_enqueue(change.new.facts).is_success)

@@ -31,13 +31,15 @@ from roadstead.protocol.status import SUCCESS, Status
 
 MIB = 1024 * 1024
 MIN_THRESHOLD = 23 * MIB
+"""Upstream's minThreshold: the sum of scaled sizes with score 0."""
 MAX_CONTAINER_THRESHOLD = 1000 * MIB
+"""Upstream's maxContainerThreshold: the sum for each container with score 100."""
 
 
 ImageOnNodes = tuple[str, int, int, int]
 """(image, number of nodes that have it, arrival of the first of them, size there in bytes).
 
-An arrival is a node's position in the order in which nodes joined the cluster.
+The arrival of a node is its position in the order in which nodes joined the cluster.
 """
 
 
@@ -71,13 +73,13 @@ class ImageLocality(ScorePlugin, PreparesScore):
     def pre_score(
         self, state: CycleState, pod: PodClass, table: Table, feasible: Feasible
     ) -> Status:
-        rows = {image: _rows_with(image, table) for image in sorted(set(pod.facts.images))}
-        found = [_nodes_with(image, *each, table) for image, each in rows.items() if len(each[0])]
-        late = sorted(
-            (image, arrival)
-            for image, (with_image, _) in rows.items()
-            for arrival in _late_arrivals(with_image, table)
-        )
+        found: list[ImageOnNodes] = []
+        late: list[tuple[str, int]] = []
+        for image in sorted(set(pod.facts.images)):
+            rows, size_bytes = _rows_with(image, table)
+            if len(rows):
+                found.append(_nodes_with(image, rows, size_bytes, table))
+                late += [(image, arrival) for arrival in sorted(_late_arrivals(rows, table))]
         if found:
             state.write(self.name, ImageNodes(tuple(found), tuple(late)))
         return SUCCESS
@@ -88,6 +90,7 @@ class ImageLocality(ScorePlugin, PreparesScore):
         image_nodes = state.read(self.name, ImageNodes)
         if not image_nodes.late:
             return _by_set(state, pod, table, image_nodes)[table.image_codes]
+        # snapshot_at: how many nodes had arrived at the last snapshot of each row.
         snapshots, snapshot_of = np.unique(table.snapshot_at, return_inverse=True)
         scores = [_by_set(state, pod, table, image_nodes.at(each)) for each in snapshots.tolist()]
         return np.array(scores, dtype=np.int64).reshape(-1, len(table.image_sets))[
@@ -99,7 +102,7 @@ class ImageLocality(ScorePlugin, PreparesScore):
 
 
 def _by_set(state: CycleState, pod: PodClass, table: Table, image_nodes: ImageNodes) -> I64:
-    """Return the score for every set of images that some node has: int64[set]."""
+    """Return the score for each set of images that some node has: int64[code in image_codes]."""
     scaled = {
         image: int(float(size_bytes) * (nodes / state.node_count))
         for image, nodes, _, size_bytes in image_nodes.images
@@ -115,7 +118,9 @@ def _by_set(state: CycleState, pod: PodClass, table: Table, image_nodes: ImageNo
 
 def _rows_with(image: str, table: Table) -> tuple[Rows, I64]:
     """Return the rows that have an image, and its size on every row (-1 without it)."""
-    sizes = [next((s for name, s in images if name == image), -1) for images in table.image_sets]
+    sizes = [
+        next((size for name, size in images if name == image), -1) for images in table.image_sets
+    ]
     size_bytes: I64 = np.array(sizes, dtype=np.int64)[table.image_codes]
     return np.flatnonzero(size_bytes >= 0), size_bytes
 

@@ -1,6 +1,7 @@
 """The in-tree registry: every plugin of the default profile by its upstream name.
 
-Plugins that upstream removed are registered under their last names, off by default.
+Plugins that upstream removed are registered under their former names; no profile enables them by
+default.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ def in_tree_classes() -> dict[str, type[Plugin]]:
 
 
 def _factories() -> dict[type[Plugin], Factory]:
-    # The arguments given here are the defaults for a profile without pluginConfig.
+    # The arguments created here are the defaults for a profile without pluginConfig.
     return {
         **{plugin_class: _without_args(plugin_class) for plugin_class in _WITHOUT_ARGS},
         NodeAffinity: _with_args(NodeAffinity, NodeAffinityArgs()),

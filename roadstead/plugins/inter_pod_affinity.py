@@ -71,17 +71,18 @@ from roadstead.plugins.inter_pod_counts import (
     Domains,
     by_topology,
     counts_for_row,
-    label_codes,
     scores_by_topology,
+    values_and_codes,
 )
 from roadstead.plugins.term_index import PodProfile, TermIndex
 from roadstead.plugins.term_relations import FILTERING, CounterKey, Family, NewPod, Relation
 from roadstead.protocol.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
 
 MAX_CACHED_NUMBERS = 32_000_000
-"""Bounds the memory of `Counts`; beyond it, those of the least recently used profiles are dropped.
+"""Bounds the memory of all `Counts`, by the integers in them: 256 MB.
 
-A profile (`PodProfile`) is two codes: of a class's namespace and labels, and of its terms.
+Beyond it, those of the least recently used profiles are dropped. A profile (`PodProfile`) is two
+codes: of a class's namespace and labels, and of its terms.
 """
 
 _STATUSES = (
@@ -96,9 +97,9 @@ _AFFINITY_UNMET, _ANTI_AFFINITY_MET, _EXISTING_ANTI_MET = 1, 2, 3
 class PodCounts:
     """Pods that Filter counts, by topology key and value, without zeros.
 
-    existing_anti: required anti-affinity terms of pods there that match the new pod.
-    affinity: pods that match all its required affinity terms, once per term.
-    anti_affinity: matches of its required anti-affinity terms.
+    existing_anti: required anti-affinity terms, of pods there, that match the new pod.
+    affinity: pods that match all required affinity terms of the new pod, once per term.
+    anti_affinity: matches of required anti-affinity terms of the new pod.
     """
 
     existing_anti: ByTopology
@@ -116,7 +117,7 @@ class TopologyScores:
 
 @dataclass(frozen=True, slots=True)
 class FilterState:
-    """The counts and values derived from them.
+    """What Filter reads: the counts, and lookups derived from them.
 
     affinity, anti_affinity: one for each topology key of the pod's own terms. existing_anti: one
     for each topology key of the counts. is_first: no pod matches the pod's affinity terms, but the
@@ -149,6 +150,7 @@ class InterPodAffinity(
         self._namespaces = labels_of_namespaces(handle.cluster)
         self._terms = TermIndex(handle.classes)
         self._counts: OrderedDict[PodProfile, Counts] = OrderedDict()
+        # The sum of the sizes of `_counts`.
         self._cached_numbers = 0
 
     def relation(self, pod: PodClass, other: PodClass) -> Relation:
@@ -162,9 +164,8 @@ class InterPodAffinity(
         """Return the topology keys of the pod's required terms: (affinity, anti-affinity)."""
         terms = self._counts_of(pod).pod.terms
         affinity_keys = dict.fromkeys(term.topology_key for term in terms.affinity)
-        return tuple(affinity_keys), tuple(
-            dict.fromkeys(t.topology_key for t in terms.anti_affinity)
-        )
+        anti_affinity_keys = dict.fromkeys(term.topology_key for term in terms.anti_affinity)
+        return tuple(affinity_keys), tuple(anti_affinity_keys)
 
     def matches_itself(self, pod: PodClass) -> bool:
         """Whether the pod matches all of its own required affinity terms."""
@@ -173,7 +174,7 @@ class InterPodAffinity(
     def runs_score(self, pod: PodClass) -> bool:
         """Whether Score runs for the pod.
 
-        It does if the pod has preferred terms, or if those of running pods apply to every pod.
+        It does if the pod has preferred terms, or if terms of running pods score every pod.
         """
         return self._counts_of(pod).pod.runs_score
 
@@ -182,7 +183,7 @@ class InterPodAffinity(
         terms = counts.pod.terms
         if terms.error:
             return PreFilterResult(unresolvable(f"parsing pod: {terms.error}"))
-        vectors = self._find(counts, table)
+        vectors = self._vectors(counts, table)
         found = PodCounts(
             by_topology(table, vectors, Family.EXISTING_ANTI),
             by_topology(table, vectors, Family.AFFINITY),
@@ -190,7 +191,7 @@ class InterPodAffinity(
         )
         if not (found.existing_anti or terms.affinity or terms.anti_affinity):
             return PreFilterResult(SKIP)
-        state.write(self.name, self._filtering(pod, found))
+        state.write(self.name, self._filter_state(pod, found))
         return PreFilterResult()
 
     def with_pods_moved(
@@ -214,9 +215,9 @@ class InterPodAffinity(
             counts_for_row(before.affinity, row, by_family[Family.AFFINITY]),
             counts_for_row(before.anti_affinity, row, by_family[Family.ANTI_AFFINITY]),
         )
-        return self._filtering(pod, after)
+        return self._filter_state(pod, after)
 
-    def _filtering(self, pod: PodClass, counts: PodCounts) -> FilterState:
+    def _filter_state(self, pod: PodClass, counts: PodCounts) -> FilterState:
         affinity_keys, anti_affinity_keys = self.required_keys(pod)
         return FilterState(
             counts,
@@ -227,16 +228,16 @@ class InterPodAffinity(
         )
 
     def filter(self, state: CycleState, pod: PodClass, table: Table) -> FilterResult:
-        filtering = state.read(self.name, FilterState)
+        prepared = state.read(self.name, FilterState)
         codes = np.zeros(len(table), dtype=np.int32)
         # Later codes overwrite earlier ones: the reason that upstream checks first is written last.
-        for domains in filtering.existing_anti:
+        for domains in prepared.existing_anti:
             codes[domains.at(table) > 0] = _EXISTING_ANTI_MET
-        for domains in filtering.anti_affinity:
+        for domains in prepared.anti_affinity:
             codes[domains.at(table) > 0] = _ANTI_AFFINITY_MET
-        for domains in filtering.affinity:
-            if filtering.is_first:
-                codes[label_codes(table, domains.key)[1] < 0] = _AFFINITY_UNMET
+        for domains in prepared.affinity:
+            if prepared.is_first:
+                codes[values_and_codes(table, domains.key)[1] < 0] = _AFFINITY_UNMET
             else:
                 codes[domains.at(table) == 0] = _AFFINITY_UNMET
         return FilterResult(codes, _STATUSES) if codes.any() else ALL_PASS
@@ -247,12 +248,12 @@ class InterPodAffinity(
             return 0
         if not any(counts.is_related() for counts in counts_of.values()):
             return len(pods)
-        number = count_passing_affinity(
-            pods, rows, table, counts_of, lambda key: label_codes(table, key)[1]
+        passing = count_passing_affinity(
+            pods, rows, table, counts_of, lambda key: values_and_codes(table, key)[1]
         )
         for counts in counts_of.values():
             self._evict_excess(counts)
-        return number
+        return passing
 
     def pre_score(
         self, state: CycleState, pod: PodClass, table: Table, feasible: Feasible
@@ -262,7 +263,7 @@ class InterPodAffinity(
             return SKIP
         if counts.pod.terms.error:
             return error(f"failed to parse pod: {counts.pod.terms.error}")
-        scores = scores_by_topology(table, self._find(counts, table))
+        scores = scores_by_topology(table, self._vectors(counts, table))
         if not scores:
             return SKIP
         state.write(self.name, TopologyScores(scores, _domains(scores, scores)))
@@ -275,10 +276,10 @@ class InterPodAffinity(
         return raw
 
     def normalize(self, state: CycleState, pod: PodClass, raw: I64, extremes: Extremes) -> I64:
-        spread = extremes.maximum - extremes.minimum
-        if not spread:
+        width = extremes.maximum - extremes.minimum
+        if not width:
             return np.zeros_like(raw)
-        share = (raw - extremes.minimum).astype(np.float64) / float(spread)
+        share = (raw - extremes.minimum).astype(np.float64) / float(width)
         return (float(MAX_NODE_SCORE) * share).astype(np.int64)
 
     def effect(self, placed: PodClass) -> Effect:
@@ -317,7 +318,8 @@ class InterPodAffinity(
             pod.preferred_pod_anti_affinity,
         )
 
-    def _find(self, counts: Counts, table: Table) -> Mapping[CounterKey, I64]:
+    def _vectors(self, counts: Counts, table: Table) -> Mapping[CounterKey, I64]:
+        """Return what the pods on each row add to each counter: int64[row]."""
         vectors = counts.find(table)
         self._evict_excess(counts)
         return vectors
@@ -341,10 +343,11 @@ class InterPodAffinity(
 
     def _new_pod(self, pod: PodClass, profile: PodProfile) -> NewPod:
         facts = pod.facts
+        _, terms_code = profile
         preferred = facts.preferred_pod_affinity or facts.preferred_pod_anti_affinity
         return NewPod(
             pod_class=pod,
-            terms=self._terms.terms[profile[1]].merged(self._namespaces),
+            terms=self._terms.terms[terms_code].merged(self._namespaces),
             namespace_labels=self._namespaces.get(facts.namespace, {}),
             runs_score=bool(preferred) or not self._args.ignore_preferred_terms_of_existing_pods,
             hard_weight=self._args.hard_pod_affinity_weight,

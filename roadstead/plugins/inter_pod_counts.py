@@ -24,23 +24,23 @@ ByTopology = dict[str, dict[str, int]]
 
 
 class Counts:
-    """Related pods on each row, for pods to be placed that have equal codes in `TermIndex`.
+    """Related pods on each row, for pods to be placed that have one `PodProfile`.
 
-    pod: what these pods have in common. size: how many numbers are in memory, as a measure of it:
-    one per class, and one per counter and row.
+    Equal profiles are equal namespaces, labels and terms (`TermIndex`). pod: what these pods have
+    in common. size: how many integers are in memory: one per class, and one per counter and row.
     """
 
     __slots__ = (
         "_by_profile",
         "_codes",
         "_columns",
+        "_compared",
         "_existing_terms_relations",
         "_has_terms",
         "_index",
         "_node_version",
         "_own_terms_relations",
         "_relations",
-        "_seen",
         "_vectors",
         "_version",
         "pod",
@@ -52,14 +52,18 @@ class Counts:
         self._has_terms = any(pod.terms.groups)
         self._index = index
         # Relations by code, 0 for unrelated; the code of each class, by `PodClass.index`; and the
-        # code of each `PodProfile`. Its two halves, labels and terms, are related separately.
+        # code of each `PodProfile`.
         self._relations: CodeInterner[Relation] = CodeInterner([()])
         self._codes: I64 = np.zeros(0, dtype=np.int64)
         self._by_profile: dict[PodProfile, int] = {}
         # How many candidates of `_relate` have been compared with the pod.
-        self._seen = 0
+        self._compared = 0
+        # The two halves of a profile are related separately: by the code of namespace and labels,
+        # and by the code of terms.
         self._own_terms_relations: dict[int, Relation] = {}
         self._existing_terms_relations: dict[int, Relation] = {}
+        # The vectors, and the columns and versions (of nodes, and of pods) of the table that they
+        # count.
         self._columns: Columns | None = None
         self._node_version = self._version = -1
         self._vectors: dict[CounterKey, I64] = {}
@@ -72,7 +76,7 @@ class Counts:
         return grown
 
     def is_related(self) -> bool:
-        """Whether any class can be related: this one has terms, or some other has."""
+        """Whether any class can be related: the pod has terms, or pods of some class have."""
         self._index.catch_up()
         return self._has_terms or bool(self._index.with_terms)
 
@@ -94,18 +98,18 @@ class Counts:
         index = self._index
         index.catch_up()
         candidates = index.classes.pod_classes if self._has_terms else index.with_terms
-        if self._seen == len(candidates):
+        if self._compared == len(candidates):
             return
         found = [
             (other.index, code)
-            for other in candidates[self._seen :]
+            for other in candidates[self._compared :]
             if (code := self._code(other, index.profiles[other.index]))
         ]
-        self._seen = len(candidates)
+        self._compared = len(candidates)
         if found:
             codes = np.zeros(len(index.profiles), dtype=np.int64)
             codes[: len(self._codes)] = self._codes
-            codes[[at for at, _ in found]] = [code for _, code in found]
+            codes[[index_of_class for index_of_class, _ in found]] = [code for _, code in found]
             self._codes = codes
 
     def _code(self, other: PodClass, profile: PodProfile) -> int:
@@ -126,9 +130,10 @@ class Counts:
         return code
 
     def find(self, table: Table) -> Mapping[CounterKey, I64]:
-        """Return for each counter what the pods on each row add: int64[row]; some are all zero.
+        """Return for each counter what the pods on each row add: int64[row].
 
-        Valid until the next call, which may write into the same arrays.
+        A counter may be zero on all rows. Valid until the next call, which may write into the same
+        arrays.
         """
         assert table.columns.classes is self._index.classes, "a table of other classes"
         self._relate()
@@ -136,7 +141,7 @@ class Counts:
             return {}
         table_pods = self._index.table_pods
         # Nothing is cached for views and overlays (`roadstead.nodes.view`), which are short-lived.
-        if not isinstance(table, NodeTable) or not table_pods.adopts(table):
+        if not isinstance(table, NodeTable) or not table_pods.caches(table):
             return self._count({}, table, read_pods(table, np.arange(len(table))))
         if self._columns is not table.columns or self._node_version != table.node_version:
             self._vectors = self._count({}, table, table_pods.read(table))
@@ -156,20 +161,20 @@ class Counts:
     ) -> dict[CounterKey, I64]:
         """Add pods on rows to the vectors."""
         # Classes beyond the codes are not related: they get the 0 that is appended.
-        known = np.minimum(placed.classes, len(self._codes))
-        codes = np.append(self._codes, 0)[known]
+        index = np.minimum(placed.classes, len(self._codes))
+        codes = np.append(self._codes, 0)[index]
         for code in np.unique(codes[codes > 0]).tolist():
             related = codes == code
-            where, pods = placed.rows[related], placed.pods[related]
-            for counter, each in self._relations.values[code]:
+            rows, pods = placed.rows[related], placed.pods[related]
+            for counter, per_pod in self._relations.values[code]:
                 vector = vectors.get(counter)
                 if vector is None:
                     vector = vectors[counter] = np.zeros(len(table), dtype=np.int64)
-                np.add.at(vector, where, each * pods)
+                np.add.at(vector, rows, per_pod * pods)
         return vectors
 
 
-def label_codes(table: Table, key: str) -> tuple[CodeInterner[str], I32]:
+def values_and_codes(table: Table, key: str) -> tuple[CodeInterner[str], I32]:
     """Return a label key's values and each row's code: int32[row], -1 if the node lacks it."""
     column = table.columns.label(key)
     return column.values, table._codes(column.codes)
@@ -181,48 +186,51 @@ def by_topology(table: Table, vectors: Mapping[CounterKey, I64], family: Family)
     for (of_family, key), vector in vectors.items():
         if of_family is family:
             values, sums = _sums(table, key, vector)
-            listed = np.flatnonzero(sums)
-            if len(listed):
-                found[key] = _named(values, listed, sums)
+            nonzero = np.flatnonzero(sums)
+            if len(nonzero):
+                found[key] = _named(values, nonzero, sums)
     return found
 
 
 def scores_by_topology(table: Table, vectors: Mapping[CounterKey, I64]) -> ByTopology:
-    """Return scores by topology key and value, with zeros where matches cancel each other."""
+    """Return scores by topology key and value, with zeros where weights cancel each other."""
     found = {}
     for (of_family, key), vector in vectors.items():
         if of_family is Family.SCORED:
             values, matches = _sums(table, key, vector)
-            listed = np.flatnonzero(matches)
-            if len(listed):
+            nonzero = np.flatnonzero(matches)
+            if len(nonzero):
                 _, sums = _sums(table, key, vectors[Family.SCORE, key])
-                found[key] = _named(values, listed, sums)
+                found[key] = _named(values, nonzero, sums)
     return found
 
 
 def _sums(table: Table, key: str, vector: I64) -> tuple[CodeInterner[str], I64]:
     """Sum a vector over the rows of each value of a key: int64[value]."""
-    values, codes = label_codes(table, key)
+    values, codes = values_and_codes(table, key)
     # Sums in float64 are exact below 2^53; index 0 is for nodes without the key.
     sums = np.bincount(codes + 1, weights=vector, minlength=len(values) + 1)[1:]
     return values, sums.astype(np.int64)
 
 
-def _named(values: CodeInterner[str], listed: Rows, sums: I64) -> dict[str, int]:
+def _named(values: CodeInterner[str], nonzero: Rows, sums: I64) -> dict[str, int]:
     names = values.values
-    return dict(zip([names[code] for code in listed.tolist()], sums[listed].tolist(), strict=True))
+    return dict(
+        zip([names[code] for code in nonzero.tolist()], sums[nonzero].tolist(), strict=True)
+    )
 
 
 def counts_for_row(counts: ByTopology, row: Table, added: Mapping[str, int]) -> ByTopology:
-    """Return the counts that one row needs after pods of its node added `added` by topology key.
+    """Return the counts that Filter needs for one row after pods of its node added `added`.
 
-    These are the counts of its own domains and, for each key, of one other domain that is not
-    empty: of other domains, Filter reads only whether any has a count (`FilterState.is_first`).
+    added: by topology key. The result has the counts of the row's own domains and, for each key, of
+    one other domain that is not empty: of other domains, Filter reads only whether any has a count
+    (`FilterState.is_first`).
     """
     found = {}
     for key in counts.keys() | added.keys():
         of_key = counts.get(key, {})
-        values, codes = label_codes(row, key)
+        values, codes = values_and_codes(row, key)
         own = values.values[codes[0]] if codes[0] >= 0 else None
         own_count = of_key.get(own, 0) + added.get(key, 0) if own is not None else 0
         needed = {own: own_count} if own is not None and own_count else {}
@@ -247,7 +255,8 @@ class Domains:
 
     def at(self, table: Table) -> I64:
         """Return the count of each row's value, 0 without one: int64[row]."""
-        values, codes = label_codes(table, self.key)
+        values, codes = values_and_codes(table, self.key)
+        # Another table has other codes; values that were added since have no entry yet.
         if values is not self._values or len(values) != len(self._by_code) - 1:
             self._values, self._by_code = values, self._tabulate(values)
         found: I64 = self._by_code[codes]

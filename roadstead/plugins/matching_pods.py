@@ -23,7 +23,6 @@ from roadstead.plugins.taint_toleration import HARD_EFFECTS
 MAX_TABLES = 4
 """Tables whose counts are cached; the least recently used is dropped."""
 
-
 MAX_SELECTORS = 256
 """Selectors per table whose counts are cached; the least recently used is dropped."""
 
@@ -44,15 +43,15 @@ def with_all_keys(spreads: Iterable[Spread], table: Table) -> Bools:
 def included(
     facts: PodFacts, spreads: Sequence[Spread], table: Table, rows: Bools
 ) -> tuple[Bools, ...]:
-    """Return for each constraint which of `rows` its node inclusion policies include."""
-    affine = rows
+    """Return for each constraint which of `rows` its node inclusion policies include: bool[row]."""
+    matching = rows
     if any(each.honors_affinity for each in spreads):
-        affine = rows & _matches_node_affinity(facts, table)
+        matching = rows & _matches_node_affinity(facts, table)
     tolerable = np.ones_like(rows)
     if any(each.honors_taints for each in spreads):
         tolerable = _tolerates(facts, table)
     return tuple(
-        (affine if each.honors_affinity else rows) & (tolerable if each.honors_taints else True)
+        (matching if each.honors_affinity else rows) & (tolerable if each.honors_taints else True)
         for each in spreads
     )
 
@@ -81,9 +80,10 @@ def _tolerates(facts: PodFacts, table: Table) -> Bools:
 
 
 def sum_by_value(table: Table, key: str, rows: Bools, amounts: I64) -> dict[str, int]:
-    """Sum `amounts` over `rows` by label value; rows without the label count under "".
+    """Sum `amounts` over `rows` by label value.
 
-    As upstream, which reads a missing label as "", the value of a node that has the label empty.
+    Rows without the label count under "", together with rows whose label is empty: upstream reads a
+    missing label as "".
     """
     values = table.columns.label(key).values.values
     codes = label_codes(table, key)[rows] + 1
@@ -105,6 +105,7 @@ def amounts_by_row(table: Table, key: str, amounts: Mapping[str, int]) -> I64:
     by_code = np.zeros(len(values) + 1, dtype=np.int64)
     if len(codes) < len(amounts):
         listed = np.unique(codes[codes >= 0])
+        # Fewer rows than amounts: look up only the values of these rows.
         names = values.values
         by_code[listed] = [amounts.get(names[code], 0) for code in listed.tolist()]
     else:
@@ -126,8 +127,8 @@ def apply_moves(
 
     moves: class → number of pods added (below 0: removed). Returns `counts` itself if no selector
     matches a moved pod (or as many are added as removed). As upstream's updateWithPod, this counts
-    terminating pods, and every pod for an empty selector; `MatchingPods`, the count that the moves
-    change, does neither.
+    terminating pods, and every pod for an empty selector; `MatchingPods`, which counted `counts`,
+    does neither.
     """
     namespace = pod.facts.namespace
     in_namespace = {other: n for other, n in moves.items() if other.facts.namespace == namespace}
@@ -152,11 +153,14 @@ def apply_moves(
 
 @dataclass(slots=True)
 class _CachedCounts:
+    """Counts by row, and the table's versions (of nodes, and of pods) for which they hold."""
+
     node_version: int
     version: int
     counts: I64
 
 
+# By (namespace, selector).
 _CountsBySelector = OrderedDict[tuple[str, LabelSelector], _CachedCounts]
 
 
@@ -218,5 +222,6 @@ class MatchingPods:
         }
         if not matching:
             return np.zeros(len(pods), dtype=np.int64)
+        # By row: class → number of pods.
         counts = [sum(map(on_row.__getitem__, on_row.keys() & matching)) for on_row in pods]
         return np.array(counts, dtype=np.int64)

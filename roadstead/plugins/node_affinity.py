@@ -52,6 +52,7 @@ from roadstead.nodes.table import Table
 from roadstead.protocol.status import SKIP, SUCCESS, Status, error, unresolvable
 
 WeightedTerm = tuple[int, NodeSelectorTerm]
+"""(weight, preferred term)."""
 
 _NO_MATCH = unresolvable("node(s) didn't match Pod's node affinity/selector")
 _NO_ADDED_MATCH = unresolvable("node(s) didn't match scheduler-enforced node affinity")
@@ -105,6 +106,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, E
         enforced = _match_any(self._added_required, table)
         if matching.all() and enforced.all():
             return ALL_PASS
+        # As upstream, the added affinity is checked first.
         codes = np.where(enforced, np.where(matching, 0, 2), 1).astype(np.int32)
         return FilterResult(codes, (_NO_ADDED_MATCH, _NO_MATCH))
 
@@ -137,8 +139,8 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, E
     def after_node_change(
         self, pod: PodFacts, change: ObjectChange[NodeFacts], cluster: ClusterFacts
     ) -> QueueingHint:
-        """Queue if a matching node was added, or one matches now. HintError: see `_matches`."""
-        assert change.new is not None
+        """Queue if the node matches now and did not before. HintError: see `_matches`."""
+        assert change.new is not None, "deletions of nodes are not registered"
         if self._added_required is not None:
             labels = dict(change.new.labels)
             if not any(term.matches(labels, change.new.name) for term in self._added_required):

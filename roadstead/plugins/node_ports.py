@@ -56,14 +56,14 @@ class NodePorts(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         return FilterResult.refuse(np.array(conflicting, dtype=np.bool_)[codes], _REFUSED)
 
     def count_passing(self, pods: Sequence[PodClass], table: Table, rows: Rows) -> int:
-        port_sets, sets = table.columns.port_set, table.columns.port_sets.values
+        code_of_row, port_sets = table.columns.port_set, table.columns.port_sets.values
         with_ports: set[int] = set()
         for index, pod in enumerate(pods):
             if ports := pod.facts.host_ports:
                 row = int(rows[index])
                 # Of several pods with ports on one row, only the first passes for sure: its ports
                 # are not in the row's set yet, and the others may conflict with them.
-                if row in with_ports or conflicts(ports, sets[port_sets[row]]):
+                if row in with_ports or conflicts(ports, port_sets[code_of_row[row]]):
                     return index
                 with_ports.add(row)
         return len(pods)
@@ -79,18 +79,18 @@ class NodePorts(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     ) -> QueueingHint:
         """Queue if the deleted pod had a node or a nomination, and a conflicting port."""
         assert change.old is not None
-        gone = change.old.facts
-        if not (change.old.assigned or gone.nominated_node_name):
+        deleted = change.old.facts
+        if not (change.old.assigned or deleted.nominated_node_name):
             return QueueingHint.QUEUE_SKIP
-        in_use = ((port, 1) for port in gone.host_ports)
-        return QueueingHint.when(conflicts(pod.host_ports, tuple(in_use)))
+        in_use = tuple((port, 1) for port in deleted.host_ports)
+        return QueueingHint.when(conflicts(pod.host_ports, in_use))
 
     def sign(self, pod: PodFacts) -> Hashable:
         return pod.host_ports
 
 
 def conflicts(wanted: tuple[HostPort, ...], in_use: PortSet) -> bool:
-    """Whether any wanted port conflicts with one in use."""
+    """Whether any wanted port conflicts with one in use. in_use: (port, number of its pods)."""
     return any(_conflict(want, used) for want in wanted for used, _ in in_use)
 
 

@@ -1,6 +1,6 @@
 """NodeResourcesBalancedAllocation: prefers nodes whose resources would be used evenly.
 
-    fraction = min(1, requested / allocatable)      per resource, real requests, float64
+    fraction = min(1, requested / allocatable)      per resource, without non-zero defaults, float64
     std      = |f1 - f2| / 2 for two resources, population standard deviation for more, else 0
     score    = int64((1 - std) * 100)
 
@@ -85,6 +85,7 @@ def _of_two(fractions: F64, present: NDArray[np.bool_]) -> F64:
 
 
 def _of_many(fractions: F64, present: NDArray[np.bool_]) -> F64:
+    """Return the population standard deviation; 0 for rows with at most two present resources."""
     count = np.maximum(present.sum(axis=0), 1)
     # Added in the order of the resources, so that float64 rounds as upstream.
     total = np.zeros(fractions.shape[1])

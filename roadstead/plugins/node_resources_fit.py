@@ -1,12 +1,13 @@
 """NodeResourcesFit: the node must have the requested resources free; scores the free resources.
 
-Filter compares milli-CPU and integer bytes with real requests; a request above the node's whole
-allocatable is unresolvable, since no preemption can help. Score counts cpu and memory with
+Filter compares milli-CPU and integer bytes with the requests as written; a request above the node's
+whole allocatable is unresolvable, since no preemption can help. Score counts cpu and memory with
 non-zero requests (`resource_scoring`).
 
-With DRAExtendedResource, DynamicResources decides on resources that device classes serve, where
-the node does not offer them in its allocatable. As upstream, a pod without extended resources is
-not checked for any scalar resource (huge pages among them) that a node does not offer.
+With DRAExtendedResource, some resources are *left to devices*: if a device class serves a resource
+that a node does not offer in its allocatable, DynamicResources decides. As upstream, a pod without
+extended resources is then not checked for any scalar resource (huge pages among them) that a node
+does not offer.
 
 Upstream: pkg/scheduler/framework/plugins/noderesources/fit.go.
 """
@@ -57,7 +58,7 @@ from roadstead.protocol.status import SUCCESS, Status, unresolvable, unschedulab
 TOO_MANY_PODS = "Too many pods"
 
 Check = tuple[str, Bools, Bools | None]
-"""(reason, rows that are short of the resource, rows that are short of it even when empty).
+"""(reason, rows with too little of the resource free, rows whose whole allocatable is too little).
 
 bool[row]; None for no row.
 """
@@ -65,7 +66,7 @@ bool[row]; None for no row.
 _FEW_ROWS = 64
 """Up to so many rows, a loop (`_combine_few`) combines the results faster than np.unique."""
 _MAX_CHECKS = 31
-"""Reasons per int64: each takes two bits of a combination (short, short even when empty)."""
+"""Reasons per int64: each takes two bits of a combination (short, short even if empty)."""
 
 
 class NodeResourcesFit(
@@ -89,6 +90,7 @@ class NodeResourcesFit(
 
     def filter(self, state: CycleState, pod: PodClass, table: Table) -> FilterResult:
         checks: list[Check] = [(TOO_MANY_PODS, table.pod_count >= table.allocatable_pods, None)]
+        # A table gives each resource a code.
         for code, amount in pod.coded_requests:
             name = table.resource_names[code]
             if self.is_ignored(name):
@@ -104,8 +106,8 @@ class NodeResourcesFit(
     def is_left_to_devices(self, pod: PodClass, name: str) -> bool:
         """Whether Filter ignores a resource of a pod on nodes that do not offer it.
 
-        An extended resource of a pod that gets no claim for it, because its facts do not have the
-        requests of its containers, is not ignored.
+        Filter checks an extended resource nevertheless if the pod gets no claim for it, because its
+        facts lack the requests of its containers.
         """
         if not self._leaves_to_devices or not is_scalar_resource(name):
             return False
@@ -130,22 +132,23 @@ class NodeResourcesFit(
             # For a single pod, array operations cost ten times as much as reading its row.
             return int(_has_room(pods[0], table, int(rows[0])))
         columns = table.columns
+        # Pods of one row form a group, in their order.
         order = np.argsort(rows, kind="stable")
         rows = rows[order]
-        # Start of each row's group of pods, and each pod's index in its group.
         begins = np.flatnonzero(np.diff(rows, prepend=-1))
+        # Per pod: the begin of its group, and how many pods precede it there.
         begin_of = np.repeat(begins, np.diff(begins, append=len(rows)))
-        number = np.arange(len(rows)) - begin_of
-        is_short = columns.pod_count[rows] + number >= columns.allocatable_pods[rows]
+        preceding = np.arange(len(rows)) - begin_of
+        is_short = columns.pod_count[rows] + preceding >= columns.allocatable_pods[rows]
         requests = {pod_class: dict(pod_class.coded_requests) for pod_class in pods}
         for code in sorted({code for each in requests.values() for code in each}):
             if code >= len(columns.allocatable):
-                # No node has this resource. 0 may be too low, and then Filter decides.
+                # No node has this resource. The result may be too low: Filter decides.
                 return 0
             amount_of = {pod_class: each.get(code, 0) for pod_class, each in requests.items()}
             amounts = np.array([amount_of[pod_class] for pod_class in pods], dtype=np.int64)[order]
-            up_to = np.cumsum(amounts)
-            before = up_to - amounts
+            before = np.cumsum(amounts) - amounts
+            # With the amounts of the preceding pods of the group.
             requested = columns.requested[code, rows] + before - before[begin_of]
             # Compared by subtraction, as in Filter: a sum with the amount might wrap around.
             free = columns.allocatable[code, rows] - requested
@@ -185,7 +188,8 @@ class NodeResourcesFit(
     ) -> QueueingHint:
         """Queue if a pod on a node was deleted or requests less of a resource that `pod` requests.
 
-        Or if this pod requests less. A deleted pod that was nominated counts as one on a node.
+        Also if `pod` itself requests less. A deleted pod that was nominated counts as one on a
+        node.
         """
         if change.new is None:
             assert change.old is not None
@@ -212,9 +216,9 @@ class NodeResourcesFit(
         return QueueingHint.when(old is None or bool(left_to_devices) or _has_more(pod, old, new))
 
     def _not_offered(self, pod: PodFacts, node: NodeFacts) -> frozenset[str]:
-        """Return the scalar resources of a pod that are left to devices on a node.
+        """Return the scalar resources of a pod that may be left to devices on a node.
 
-        Whether a device class serves them is not read.
+        Those that the node does not offer, whether or not a device class serves them.
         """
         if not self._leaves_to_devices:
             return frozenset()

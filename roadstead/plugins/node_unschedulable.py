@@ -64,14 +64,14 @@ class NodeUnschedulable(FilterPlugin, EnqueueExtensions):
         self, pod: PodFacts, change: ObjectChange[NodeFacts], cluster: ClusterFacts
     ) -> QueueingHint:
         """Queue if a node that is not cordoned was added, or a node was uncordoned."""
-        assert change.new is not None
-        was_open = change.old is not None and not change.old.unschedulable
-        return QueueingHint.when(not was_open and not change.new.unschedulable)
+        assert change.new is not None, "deletions of nodes are not registered"
+        was_schedulable = change.old is not None and not change.old.unschedulable
+        return QueueingHint.when(not was_schedulable and not change.new.unschedulable)
 
     def after_pod_toleration_change(
         self, pod: PodFacts, change: ObjectChange[EventPod], cluster: ClusterFacts
     ) -> QueueingHint:
-        """Queue if this pod now tolerates cordons; it was rejected because it did not."""
+        """Queue if this pod now tolerates the taint; it was rejected because it did not."""
         assert change.new is not None
         return QueueingHint.when(
             change.of_waiting_pod and tolerated(UNSCHEDULABLE_TAINT, change.new.facts.tolerations)

@@ -2,8 +2,8 @@
 
 A volume counts once per node, however many pods share it; VolumeAttachments count with the pods'
 volumes. In-tree volumes count for the CSI driver that replaced their plugin (EBS, GCE PD, Azure
-disk, Cinder; Portworx if it is migrated on the node). An unbound claim counts as a volume of its
-class's provisioner.
+disk, Cinder; Portworx if it is migrated on the node). An unbound claim counts as a volume of the
+provisioner of its storage class.
 
     attached + new > limit    refuses, for any driver of the pod's new volumes
 
@@ -18,7 +18,12 @@ from functools import partial
 import numpy as np
 
 from roadstead.facts.cluster import ClusterFacts
-from roadstead.facts.csi_migration import DRIVERS, PLUGIN_OF, MigrationError, inline_handle
+from roadstead.facts.csi_migration import (
+    CSI_DRIVER_OF,
+    IN_TREE_PLUGIN_OF,
+    MigrationError,
+    inline_handle,
+)
 from roadstead.facts.pod import PodFacts, Volume
 from roadstead.facts.storage import AttachmentFacts, ClaimFacts, CsiNodeFacts, CsiSource
 from roadstead.framework.cycle_state import CycleState
@@ -61,7 +66,7 @@ from roadstead.storage.claims import CLAIM, EPHEMERAL, ClaimError, claim_keys, u
 
 _EXCEEDED = unschedulable("node(s) exceed max volume count")
 MAX_CACHED_TABLES = 2
-"""Tables whose attached volumes are cached: that of all nodes, and one other."""
+"""Tables whose attached volumes are cached: the table of all nodes, and one other."""
 MIN_CACHED_ROWS = 64
 """Smaller tables are not cached, so that they do not replace the two large ones."""
 
@@ -109,10 +114,10 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
             return unresolvable(text) if problem.is_missing else error(text)
         refused: Bools = np.zeros(len(rows), dtype=np.bool_)
         for driver, sources in new.items():
-            limit = attached.limit(driver)
-            if limit is not None:
+            limit_of_row = attached.limit(driver)
+            if limit_of_row is not None:
                 added = _new_volumes(sources, attached)[rows]
-                limits = limit[rows]
+                limits = limit_of_row[rows]
                 exceeded = attached.count(driver)[rows] + added > limits
                 # Even a node over its limit accepts a pod whose volumes it has already.
                 refused |= (limits != NO_LIMIT) & (added > 0) & exceeded
@@ -159,20 +164,22 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         if claim.key in own_claims:
             return True
         # An in-tree provisioner counts for a CSI driver only where its plugin is migrated.
-        if storage_class is not None and storage_class.provisioner in DRIVERS:
+        if storage_class is not None and storage_class.provisioner in CSI_DRIVER_OF:
             return True
         _, free_volumes = candidates(self._storage, claim)
         return bool(free_volumes)
 
     def events_to_register(self) -> tuple[RegisteredEvent, ...]:
-        claim = EventResource.PERSISTENT_VOLUME_CLAIM
-        attachment = EventResource.VOLUME_ATTACHMENT
+        claims, attachments = (
+            EventResource.PERSISTENT_VOLUME_CLAIM,
+            EventResource.VOLUME_ATTACHMENT,
+        )
         return (
             on(EventResource.CSI_NODE, ActionType.ADD),
             on(EventResource.CSI_NODE, ActionType.UPDATE, self.after_csi_node_updated),
             on(EventResource.POD, ActionType.DELETE, self.after_pod_deleted),
-            on(claim, ActionType.ADD, self.after_claim_added),
-            on(attachment, ActionType.DELETE, self.after_attachment_deleted),
+            on(claims, ActionType.ADD, self.after_claim_added),
+            on(attachments, ActionType.DELETE, self.after_attachment_deleted),
         )
 
     def after_csi_node_updated(
@@ -191,9 +198,11 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     ) -> QueueingHint:
         """Queue if the deleted pod had a node or a nomination, and a volume that may count."""
         assert change.old is not None
-        gone = change.old.facts
-        counted = any(volume.kind in (CLAIM, EPHEMERAL, *PLUGIN_OF) for volume in gone.volumes)
-        had_node = change.old.assigned or bool(gone.nominated_node_name)
+        deleted = change.old.facts
+        counted = any(
+            volume.kind in (CLAIM, EPHEMERAL, *IN_TREE_PLUGIN_OF) for volume in deleted.volumes
+        )
+        had_node = change.old.assigned or bool(deleted.nominated_node_name)
         return QueueingHint.when(had_node and counted)
 
     def after_claim_added(
@@ -228,6 +237,7 @@ def _attachable(pod: PodFacts) -> list[Volume]:
 
 def _new_volumes(sources: list[CsiSource], attached: AttachedVolumes) -> I64:
     """Return how many of the volumes are not on a row yet: int64[row of the columns]."""
+    # Each volume that a row already has is subtracted from the number of all.
     added = np.full(attached.columns.size, len(sources), dtype=np.int64)
     for row in _rows_with(sources, attached):
         added[row] -= 1
@@ -241,7 +251,7 @@ def _rows_with(sources: list[CsiSource], attached: AttachedVolumes) -> Iterator[
 
 def _driver(volume: Volume) -> str | None:
     """Return the CSI driver that replaced an in-tree volume's plugin; None for other volumes."""
-    plugin = PLUGIN_OF.get(volume.kind)
+    plugin = IN_TREE_PLUGIN_OF.get(volume.kind)
     if plugin is None:
         return None
     try:
@@ -249,4 +259,4 @@ def _driver(volume: Volume) -> str | None:
     except MigrationError as error:
         text = f"converting volume({volume.name}) from inline to csi: {error}"
         raise HintError(text) from error
-    return DRIVERS[plugin]
+    return CSI_DRIVER_OF[plugin]

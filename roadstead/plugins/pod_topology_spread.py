@@ -1,11 +1,11 @@
 """PodTopologySpread: spreads the pods that a selector matches evenly over topology domains.
 
-Hard (DoNotSchedule), per constraint, over the domains of nodes that have all topology keys and
+Hard constraints (DoNotSchedule), each over the domains of nodes that have all topology keys and
 pass the constraint's inclusion policies:
 
     count(node's domain) + (1 if the pod matches itself) - min(counts) <= maxSkew
 
-with a minimum of 0 if there are fewer than minDomains domains. Soft (ScheduleAnyway):
+with a minimum of 0 if there are fewer than minDomains domains. Soft constraints (ScheduleAnyway):
 
     raw = round(sum of count(node's domain) * ln(domains + 2) + maxSkew - 1)
     normalized = 100 * (max + min - raw) / max, all 100 when max is 0
@@ -96,8 +96,8 @@ _NO_LABEL = unresolvable(f"{_REASON} (missing required label)")
 class DomainCounts:
     """Matching pods per hard constraint and topology value; values without pods count as 0.
 
-    highest: the maximum count per constraint, derived from the counts; rows of domains with more
-    are refused.
+    highest: per constraint, the highest count with which a domain admits the pod, derived from the
+    counts.
     """
 
     counts: tuple[dict[str, int], ...]
@@ -178,8 +178,8 @@ class PodTopologySpread(
 
     def filter(self, state: CycleState, pod: PodClass, table: Table) -> FilterResult:
         codes = np.zeros(len(table), dtype=np.int32)
-        found, hard = state.read(self.name, DomainCounts), self._of_pod(pod).hard
-        for spread, counts, highest in zip(hard, found.counts, found.highest, strict=True):
+        prepared, hard = state.read(self.name, DomainCounts), self._of_pod(pod).hard
+        for spread, counts, highest in zip(hard, prepared.counts, prepared.highest, strict=True):
             missing = label_codes(table, spread.topology_key) < 0
             too_many = amounts_by_row(table, spread.topology_key, counts) > highest
             # Codes of (_TOO_MANY, _NO_LABEL); the first constraint that refuses gives the reason.
@@ -188,10 +188,10 @@ class PodTopologySpread(
         return FilterResult(codes, (_TOO_MANY, _NO_LABEL)) if codes.any() else ALL_PASS
 
     def count_passing(self, pods: Sequence[PodClass], table: Table, rows: Rows) -> int:
-        found = {pod: self._of_pod(pod) for pod in dict.fromkeys(pods)}
-        if any(each.hard_error for each in found.values()):
+        spread_of = {pod: self._of_pod(pod) for pod in dict.fromkeys(pods)}
+        if any(each.hard_error for each in spread_of.values()):
             return 0
-        hard_of = {pod: each.hard for pod, each in found.items()}
+        hard_of = {pod: each.hard for pod, each in spread_of.items()}
         if not any(hard_of.values()):
             return len(pods)
         return count_passing_spread(pods, rows, table, hard_of, self.on_nodes)
@@ -234,8 +234,9 @@ class PodTopologySpread(
 
     def score(self, state: CycleState, pod: PodClass, table: Table) -> I64:
         total = np.zeros(len(table), dtype=np.float64)
-        found, spread = state.read(self.name, SpreadCounts), self._of_pod(pod)
-        for each, weight, by_value in zip(spread.soft, found.weights, found.pods, strict=True):
+        prepared, spread = state.read(self.name, SpreadCounts), self._of_pod(pod)
+        per_constraint = zip(spread.soft, prepared.weights, prepared.pods, strict=True)
+        for each, weight, by_value in per_constraint:
             key = each.topology_key
             if key == HOSTNAME:
                 pods = self._matching.on_rows(table, pod.facts.namespace, each.selector)
@@ -268,16 +269,23 @@ class PodTopologySpread(
             return True
         if placed.facts.namespace != pod.facts.namespace or placed.facts.is_terminating:
             return False
-        return any(is_counted(e.selector) and e.matches(placed.labels) for e in spread.hard)
+        return any(
+            is_counted(each.selector) and each.matches(placed.labels) for each in spread.hard
+        )
 
     def events_to_register(self) -> tuple[RegisteredEvent, ...]:
-        pod = ActionType.ADD | ActionType.DELETE
-        pod |= ActionType.UPDATE_POD_LABEL | ActionType.UPDATE_POD_TOLERATION
-        node = ActionType.ADD | ActionType.DELETE
-        node |= ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_TAINT
+        pod_changes = ActionType.ADD | ActionType.DELETE
+        pod_changes |= ActionType.UPDATE_POD_LABEL | ActionType.UPDATE_POD_TOLERATION
+        node_changes = ActionType.ADD | ActionType.DELETE
+        node_changes |= ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_TAINT
         return (
-            on(EventResource.POD, pod, self.after_pod_change, may_matter=_is_in_namespace_of),
-            on(EventResource.NODE, node, self.after_node_change),
+            on(
+                EventResource.POD,
+                pod_changes,
+                self.after_pod_change,
+                may_matter=_is_in_namespace_of,
+            ),
+            on(EventResource.NODE, node_changes, self.after_node_change),
         )
 
     def after_pod_change(
@@ -289,18 +297,19 @@ class PodTopologySpread(
         pod's tolerations changed and a constraint honors taints. Other namespaces do not count.
         HintError if a selector does not parse.
         """
-        states = [each for each in (change.old, change.new) if each is not None]
-        if not change.of_waiting_pod and any(_is_not_counted(each, pod) for each in states):
+        # Before and after an update; one of them if the pod was added or deleted.
+        versions = [each for each in (change.old, change.new) if each is not None]
+        if not change.of_waiting_pod and any(_is_not_counted(each, pod) for each in versions):
             return QueueingHint.QUEUE_SKIP
         hard = self._hard(pod)
-        labels = [dict(each.facts.labels) for each in states]
-        if len(states) == 1:
+        labels = [dict(each.facts.labels) for each in versions]
+        if len(versions) == 1:
             return QueueingHint.when(any(each.matches(labels[0]) for each in hard))
-        tolerates_otherwise = change.of_waiting_pod and (
-            states[0].facts.tolerations != states[1].facts.tolerations
+        tolerations_changed = change.of_waiting_pod and (
+            versions[0].facts.tolerations != versions[1].facts.tolerations
         )
         return QueueingHint.when(
-            (tolerates_otherwise and any(each.honors_taints for each in hard))
+            (tolerations_changed and any(each.honors_taints for each in hard))
             or any(each.matches(labels[0]) != each.matches(labels[1]) for each in hard)
         )
 
@@ -315,8 +324,8 @@ class PodTopologySpread(
         keys = {each.topology_key for each in self._hard(pod)}
         old, new = change.old, change.new
         before, after = (_topology_values(keys, each) for each in (old, new))
-        retainted = old is not None and new is not None and old.taints != new.taints
-        return QueueingHint.when(before != after or (after is not None and retainted))
+        taints_changed = old is not None and new is not None and old.taints != new.taints
+        return QueueingHint.when(before != after or (after is not None and taints_changed))
 
     def _hard(self, pod: PodFacts) -> tuple[Spread, ...]:
         spread = self._source.of(pod)
@@ -329,21 +338,21 @@ class PodTopologySpread(
         if spread == NO_SPREAD:
             return ()
         labels = dict(pod.labels)
-        both = (*spread.hard, *spread.soft)
-        by_affinity = any(each.honors_affinity for each in both)
+        constraints = (*spread.hard, *spread.soft)
+        by_affinity = any(each.honors_affinity for each in constraints)
         return (
             spread,
             pod.namespace,
             tuple(each.matches(labels) for each in spread.hard),
             (pod.node_selector, pod.required_node_terms) if by_affinity else None,
-            pod.tolerations if any(each.honors_taints for each in both) else None,
+            pod.tolerations if any(each.honors_taints for each in constraints) else None,
         )
 
 
 def _with_highest(
     pod: PodClass, hard: Sequence[Spread], counts: tuple[dict[str, int], ...]
 ) -> DomainCounts:
-    """Add to the counts the highest count per constraint with which a domain admits the pod."""
+    """Return the counts with the highest ones that admit the pod."""
     pairs = zip(hard, counts, strict=True)
     return DomainCounts(counts, tuple(_highest(pod, each, counted) for each, counted in pairs))
 
@@ -363,7 +372,7 @@ def _rounded(amounts: NDArray[np.float64]) -> I64:
 
 
 def _is_not_counted(changed: EventPod, pod: PodFacts) -> bool:
-    """Whether a changed pod has no node or is of another namespace than `pod`."""
+    """Whether constraints of `pod` ignore a changed pod: without node, or of another namespace."""
     return not changed.assigned or changed.facts.namespace != pod.namespace
 
 

@@ -1,7 +1,8 @@
 """The spread constraints of a pod, its own or the profile's defaults.
 
 A pod without constraints of its own has the profile's defaults, if a Service selects it or a
-ReplicationController, ReplicaSet or StatefulSet owns it; their selectors are used in the defaults.
+ReplicationController, ReplicaSet or StatefulSet owns it. The default constraints then use the
+selectors of these objects.
 
 Upstream: pkg/scheduler/framework/plugins/podtopologyspread/{plugin,common}.go and
 pkg/scheduler/framework/plugins/helper/spread.go (DefaultSelector).
@@ -18,14 +19,9 @@ from roadstead.facts.pod import PodFacts, SpreadConstraint
 from roadstead.facts.selectors import LabelSelector, Requirement
 
 HOSTNAME = "kubernetes.io/hostname"
-
-
 ZONE = "topology.kubernetes.io/zone"
 
-
 HARD = "DoNotSchedule"
-
-
 SOFT = "ScheduleAnyway"
 
 
@@ -63,10 +59,20 @@ class PodSpread:
 NO_SPREAD = PodSpread()
 
 
-SYSTEM_DEFAULTS = (
-    SpreadConstraint(HOSTNAME, 3, SOFT, None, 1, "Honor", "Ignore", ()),
-    SpreadConstraint(ZONE, 5, SOFT, None, 1, "Honor", "Ignore", ()),
+SYSTEM_DEFAULTS = tuple(
+    SpreadConstraint(
+        topology_key=topology_key,
+        max_skew=max_skew,
+        when_unsatisfiable=SOFT,
+        selector=None,
+        min_domains=1,
+        node_affinity_policy="Honor",
+        node_taints_policy="Ignore",
+        match_label_keys=(),
+    )
+    for topology_key, max_skew in ((HOSTNAME, 3), (ZONE, 5))
 )
+"""Upstream's systemDefaultConstraints; the selector is that of the pod's Services and owner."""
 
 
 class SpreadSource:
@@ -79,7 +85,7 @@ class SpreadSource:
             if self._has_system_defaults
             else tuple(_default_constraint(each) for each in args.default_constraints)
         )
-        # By namespace.
+        # By namespace: the selectors of Services.
         self._services: dict[str, list[LabelSelector]] = {}
         # By the owner's (API version, kind), namespace and name.
         self._owners: dict[tuple[tuple[str, str], str, str], LabelSelector] = {}
@@ -98,15 +104,19 @@ class SpreadSource:
             labels = dict(facts.labels)
             hard, hard_error = _own(facts.spread_constraints, HARD, labels)
             soft, soft_error = _own(facts.spread_constraints, SOFT, labels)
-            return PodSpread(hard, soft, True, hard_error, soft_error)
+            return PodSpread(hard, soft, hard_error=hard_error, soft_error=soft_error)
         if not self._defaults:
             return NO_SPREAD
         selector = self.default_selector(facts)
         if not selector.requirements:
             return NO_SPREAD
         hard, soft = (
-            tuple(_spread(c, selector) for c in self._defaults if c.when_unsatisfiable == kind)
-            for kind in (HARD, SOFT)
+            tuple(
+                _spread(each, selector)
+                for each in self._defaults
+                if each.when_unsatisfiable == when_unsatisfiable
+            )
+            for when_unsatisfiable in (HARD, SOFT)
         )
         return PodSpread(hard, soft, needs_all_keys=not self._has_system_defaults)
 
@@ -151,10 +161,10 @@ def _default_constraint(manifest: Mapping[str, object]) -> SpreadConstraint:
 
 
 def _own(
-    constraints: Iterable[SpreadConstraint], kind: str, labels: Mapping[str, str]
+    constraints: Iterable[SpreadConstraint], when_unsatisfiable: str, labels: Mapping[str, str]
 ) -> tuple[tuple[Spread, ...], str]:
     """Return a pod's own hard or soft constraints, and the first error among them."""
-    chosen = [each for each in constraints if each.when_unsatisfiable == kind]
+    chosen = [each for each in constraints if each.when_unsatisfiable == when_unsatisfiable]
     error = next((each.error for each in chosen if each.error), "")
     if error:
         return (), error

@@ -48,7 +48,7 @@ def build_scorer(strategy: ScoringStrategy) -> ResourceScorer:
     if strategy.type == "MostAllocated":
         return AllocationScorer(strategy.resources, most=True)
     function = strategy.requested_to_capacity_ratio
-    assert function is not None, "validation lets no RequestedToCapacityRatio without shape pass"
+    assert function is not None, "validation requires a shape for RequestedToCapacityRatio"
     return RatioScorer(strategy.resources, function.shape)
 
 
@@ -58,7 +58,7 @@ def usages(
     """Yield (weight, requested with the pod, allocatable) of each resource that counts.
 
     Requested and allocatable: int64[row]. nonzero: use upstream's non-zero requests of cpu and
-    memory, as scores do: defaults in place of requests that are missing or 0.
+    memory, as NodeResourcesFit does: defaults in place of requests that are missing or 0.
     """
     for resource in resources:
         code = table.resource_code(resource.name)
@@ -105,6 +105,7 @@ class RatioScorer:
 
     def __init__(self, resources: Sequence[ResourceSpec], shape: Sequence[ShapePoint]) -> None:
         self.resources = tuple(resources)
+        # By utilization in percent.
         self.score_at = broken_linear(shape)
 
     def score(self, pod: PodClass, table: Table) -> I64:
@@ -125,11 +126,10 @@ class RatioScorer:
 
 
 def broken_linear(shape: Sequence[ShapePoint]) -> NDArray[np.int64]:
-    """Return a piecewise linear function at 0..100, by integer arithmetic as upstream: int64[101].
-
-    Upstream: BuildBrokenLinearFunction.
+    """Return a piecewise linear function at utilizations 0..100: int64[101].
 
     Shape scores 0..10 become node scores 0..100; the function is constant outside the points.
+    Computed in integers, as by upstream's BuildBrokenLinearFunction.
     """
     unit = MAX_NODE_SCORE // _SHAPE_SCORE_MAX
     points = [(point.utilization, point.score * unit) for point in shape]

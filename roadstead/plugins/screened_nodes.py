@@ -1,4 +1,8 @@
-"""The numbers of a table's nodes in the screen, which answers for nodes without a search."""
+"""The numbers of a table's nodes in the screen.
+
+The screen (`NodeScreen`) has the nodes whose devices can be allocated. It numbers them, and tells
+for many of them without a search whether they have devices for some claims.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +21,8 @@ from roadstead.nodes.table import Table
 class ScreenedNodes:
     """Puts the nodes of tables into a screen, and caches the numbers that it gives them.
 
-    The cache holds the last large table's columns; nodes that left these columns are removed from
-    the screen.
+    The cache holds the columns of one whole, large table, the most recently used one. Nodes that
+    left these columns are removed from the screen.
     """
 
     def __init__(self, screen: NodeScreen) -> None:
@@ -26,13 +30,14 @@ class ScreenedNodes:
         self._columns: Columns | None = None
         self._names: list[str] = []
         self._numbers: NDArray[np.intp] = np.zeros(0, np.intp)
-        # By row of the columns: number.
-        self._listed: list[int] = []
+        # `_numbers` as a list, which is read faster in a loop.
+        self._number_list: list[int] = []
         # Number → row of the columns.
         self._row_of: dict[int, int] = {}
-        # Version of the nodes, and `NodeScreen.removals`: numbers may change with either.
+        # The table's `node_version` and `NodeScreen.removals`: numbers may change with either.
         self._valid_for = (-1, -1)
-        # By row of other columns: facts of the node without its name, the name, and the labels.
+        # By row of columns that are not cached: facts of the node without its name, the name, and
+        # the labels.
         self._labels: dict[int, tuple[NodeFacts, str, Labels]] = {}
 
     def number(self, table: Table, row: int) -> int:
@@ -59,8 +64,8 @@ class ScreenedNodes:
             self._screen.remove(name)
         self._columns, self._names = columns, columns.names.copy()
         self._numbers = self._put(columns, range(columns.size))
-        self._listed = self._numbers.tolist()
-        self._row_of = {number: row for row, number in enumerate(self._listed)}
+        self._number_list = self._numbers.tolist()
+        self._row_of = {number: row for row, number in enumerate(self._number_list)}
         self._valid_for = table.node_version, self._screen.removals
         return self._numbers[rows]
 
@@ -68,14 +73,14 @@ class ScreenedNodes:
         """Return the numbers of a few rows of a whole table; None if they are not known."""
         if not self._is_cached(table):
             return None
-        listed = self._listed
-        return [listed[row] for row in rows]
+        numbers = self._number_list
+        return [numbers[row] for row in rows]
 
     def rows_since(self, table: Table, position: int) -> tuple[list[int] | None, int]:
-        """Return the rows of a whole table whose nodes' verdicts may have changed since a position.
+        """Return the rows of a whole table whose nodes' verdicts may have changed, and a position.
 
-        And the end of the changes, which is the position for the next call. None: any row may have
-        changed.
+        position: as returned by an earlier call, or 0; changes since then are returned. None: any
+        row may have changed.
         """
         if not self._is_cached(table):
             self.numbers(table)

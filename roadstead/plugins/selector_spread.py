@@ -46,6 +46,7 @@ from roadstead.protocol.status import SKIP, SUCCESS, Status
 MAX_CACHED_CLASSES = 4096
 """Pod classes whose selectors are cached; the least recently used is dropped."""
 ZONE_WEIGHT = 2.0 / 3.0
+"""Share of the zone part in the score (zoneWeighting)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,7 @@ class SelectorSpread(PreScorePlugin, ScorePlugin):
         counts = self._counts(pod, table)[rows]
         sums = np.bincount(table.zone_codes[rows], weights=counts).astype(np.int64)
         zones = {table.zones[code]: int(sums[code]) for code in np.flatnonzero(sums).tolist()}
+        # Nodes without a zone have the zone "".
         zones.pop("", None)
         state.write(self.name, CountsByZone(int(counts.max(initial=0)), zones))
         return SUCCESS

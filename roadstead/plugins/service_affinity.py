@@ -12,10 +12,10 @@ service's pods on feasible nodes with that value, n their number on all feasible
     score = int(sum over the preferred labels of 100 * (n - count(value)) / n / their number)
 
 with 100 for each label when n is 0, and 0 for a label that the node lacks. Upstream computes this
-in NormalizeScore; here Score does, which sees the nodes' labels. Upstream's first pod is the first
-in its snapshot; here it is one on the node that was added first. If several Services select the
-pod, upstream scores by any of them; here by the first of the input. Off by default: kube-scheduler
-removed it in 1.23.
+in NormalizeScore; here Score does, which can read the nodes' labels. Upstream's first pod is the
+first in its snapshot; here it is one on the node that was added first. If several Services select
+the pod, upstream scores by any of them; here by the first of the input. Off by default:
+kube-scheduler removed it in 1.23.
 
 Upstream: pkg/scheduler/framework/plugins/serviceaffinity/service_affinity.go of 1.22.
 """
@@ -108,9 +108,10 @@ class ServiceAffinity(
     unprepared = 'error reading "PreFilterServiceAffinity" from cycleState: not found'
 
     def __init__(self, args: ServiceAffinityArgs, handle: Handle) -> None:
-        self._affinity = tuple(dict.fromkeys(args.affinity_labels))
-        self._spread = args.anti_affinity_labels_preference
+        self._affinity_labels = tuple(dict.fromkeys(args.affinity_labels))
+        self._preferred_labels = args.anti_affinity_labels_preference
         self._score_key = f"PreScore{self.name}"
+        # By namespace: the selectors of Services.
         self._services: dict[str, list[LabelSelector]] = {}
         for each in handle.cluster.selecting:
             if each.kind == "Service" and each.selector is not None:
@@ -131,7 +132,9 @@ class ServiceAffinity(
     def _node(self, table: Table, row: int, pods: int) -> MatchingNode:
         facts = table.facts(row)
         labels = dict(facts.labels)
-        affinity_labels = tuple((key, labels[key]) for key in self._affinity if key in labels)
+        affinity_labels = tuple(
+            (key, labels[key]) for key in self._affinity_labels if key in labels
+        )
         return MatchingNode(int(table.arrivals[row]), facts.name, pods, affinity_labels)
 
     def with_pods_moved(
@@ -150,12 +153,14 @@ class ServiceAffinity(
         name = row.names[0]
         if not before and change > 0:
             return FirstNodes((self._node(row, 0, change),))
-        moved = (replace(n, pods=n.pods + change) if n.name == name else n for n in before)
+        moved = (
+            replace(each, pods=each.pods + change) if each.name == name else each for each in before
+        )
         nodes = tuple(each for each in moved if each.pods > 0)
         return prepared if nodes == before else FirstNodes(nodes)
 
     def pre_filter(self, state: CycleState, pod: PodClass, table: Table) -> PreFilterResult:
-        if not self._affinity:
+        if not self._affinity_labels:
             return PreFilterResult(SKIP)
         state.write(self.name, self._first_nodes(pod, table))
         return PreFilterResult()
@@ -177,21 +182,25 @@ class ServiceAffinity(
         counts = self._of_service.on_rows(table, pod.facts.namespace, service)
         rows = feasible()
         total = int(counts[rows].sum())
-        by_value = tuple(_counts_by_value(table, key, rows, counts) for key in self._spread)
+        by_value = tuple(
+            _counts_by_value(table, key, rows, counts) for key in self._preferred_labels
+        )
         state.write(self._score_key, ServicePods(total, by_value))
         return SUCCESS
 
     def score(self, state: CycleState, pod: PodClass, table: Table) -> I64:
-        found = ServicePods(0, ({},) * len(self._spread))
+        service_pods = ServicePods(total=0, by_value=({},) * len(self._preferred_labels))
         if state.has(self._score_key):
-            found = state.read(self._score_key, ServicePods)
+            service_pods = state.read(self._score_key, ServicePods)
         score = np.zeros(len(table), dtype=np.float64)
-        for key, counts in zip(self._spread, found.by_value, strict=True):
+        for key, counts in zip(self._preferred_labels, service_pods.by_value, strict=True):
             share = np.ones(len(table), dtype=np.float64)
-            if found.total:
-                elsewhere = (found.total - amounts_by_row(table, key, counts)).astype(np.float64)
-                share = elsewhere / float(found.total)
-            part = float(MAX_NODE_SCORE) * share / float(len(self._spread))
+            if service_pods.total:
+                elsewhere = (service_pods.total - amounts_by_row(table, key, counts)).astype(
+                    np.float64
+                )
+                share = elsewhere / float(service_pods.total)
+            part = float(MAX_NODE_SCORE) * share / float(len(self._preferred_labels))
             score += np.where(label_codes(table, key) >= 0, part, 0.0)
         return score.astype(np.int64)
 
@@ -209,7 +218,7 @@ class ServiceAffinity(
 
     def events_to_register(self) -> tuple[RegisteredEvent, ...]:
         """Return upstream's events without those of Services, which do not change in a run."""
-        if not self._affinity:
+        if not self._affinity_labels:
             return ()
         return (
             on(EventResource.POD, ActionType.UPDATE | ActionType.DELETE),
@@ -229,17 +238,17 @@ class ServiceAffinity(
     def _selected_labels(self, facts: PodFacts) -> dict[str, str]:
         """Return the affinity labels that the pod's nodeSelector has, with their values."""
         selected = dict(facts.node_selector)
-        return {key: selected[key] for key in self._affinity if key in selected}
+        return {key: selected[key] for key in self._affinity_labels if key in selected}
 
     def _needs_reference_node(self, facts: PodFacts) -> bool:
         """Whether the value of some affinity label depends on a reference node."""
-        if len(self._selected_labels(facts)) == len(self._affinity):
+        if len(self._selected_labels(facts)) == len(self._affinity_labels):
             return False
         return self._first_service(facts) is not None
 
     def _service(self, facts: PodFacts) -> LabelSelector | None:
-        """Return the selector of the service to spread; None without preferred labels."""
-        return self._first_service(facts) if self._spread else None
+        """Return the selector of the Service to spread; None without preferred labels."""
+        return self._first_service(facts) if self._preferred_labels else None
 
     def _first_service(self, facts: PodFacts) -> LabelSelector | None:
         labels = dict(facts.labels)

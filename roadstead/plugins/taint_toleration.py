@@ -74,7 +74,8 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin, EnqueueExtensio
     def pre_score(
         self, state: CycleState, pod: PodClass, table: Table, feasible: Feasible
     ) -> Status:
-        soft = tuple(t for t in pod.facts.tolerations if t.effect in ("", SOFT_EFFECT))
+        # An empty effect tolerates taints of every effect.
+        soft = tuple(each for each in pod.facts.tolerations if each.effect in ("", SOFT_EFFECT))
         state.write(self.name, soft)
         return SUCCESS
 
@@ -107,7 +108,7 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin, EnqueueExtensio
         self, pod: PodFacts, change: ObjectChange[NodeFacts], cluster: ClusterFacts
     ) -> QueueingHint:
         """Queue if a node is new or was refused, and all its hard taints are now tolerated."""
-        assert change.new is not None
+        assert change.new is not None, "deletions of nodes are not registered"
         was_tolerated = change.old is not None and not _first_untolerated(
             change.old.taints, pod.tolerations
         )

@@ -1,6 +1,7 @@
-"""TermIndex: the classes of a process by the facts that inter-pod affinity reads.
+"""TermIndex: the pod classes of a process by the facts that inter-pod affinity reads.
 
-Its `TablePods` caches the pods on a table's rows, which all counts of the table share.
+Its `TablePods` caches the pods on a table's rows, which all counts of the table share. A
+`CodeInterner` gives each distinct value a code: 0, 1, ….
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ PodProfile = tuple[int, int]
 
 
 class PodsByClass(NamedTuple):
-    """Pods on rows by class: int64[k] each. classes: `PodClass.index`. pods: their number."""
+    """How many pods of a class are on a row: int64[k] each. classes: by `PodClass.index`."""
 
     rows: I64
     classes: I64
@@ -39,7 +40,7 @@ def read_pods(table: Table, rows: Rows) -> PodsByClass:
 
 
 class TablePods:
-    """The pods on all rows of one table, updated by row and shared by all `Counts`.
+    """The pods on all rows of one table, updated for changed rows and shared by all `Counts`.
 
     Only the largest table is cached: overlays on it (`roadstead.nodes.view`) must not replace it.
     """
@@ -50,8 +51,8 @@ class TablePods:
         self._columns: Columns | None = None
         self._node_version = self._version = -1
 
-    def adopts(self, table: NodeTable) -> bool:
-        """Return whether this table is the cached one, after making it so if it is larger."""
+    def caches(self, table: NodeTable) -> bool:
+        """Whether this is the cached table; a table larger than the cached one replaces it."""
         if self._columns is None or len(table) > self._columns.size:
             self._columns, self._version = table.columns, -1
         return self._columns is table.columns
@@ -79,10 +80,10 @@ class TablePods:
 
 
 class TermIndex:
-    """The classes of a process by the facts that inter-pod affinity reads.
+    """The pod classes of a process by the facts that inter-pod affinity reads.
 
-    These are two codes (`PodProfile`): one for namespace and labels, one for terms. Classes that
-    differ only in other facts, such as requests, have equal codes and share their counts.
+    Two codes stand for these facts (`PodProfile`): one for namespace and labels, one for terms.
+    Classes that differ only in other facts, such as requests, have equal codes and share counts.
 
     profiles: by `PodClass.index`. terms: by their code, before `Term.merged`. with_terms: classes
     with terms.
@@ -107,7 +108,7 @@ class TermIndex:
         """Add the classes that are new."""
         for pod_class in self.classes.pod_classes[len(self.profiles) :]:
             facts = pod_class.facts
-            terms = self._term_codes.code(
+            terms_code = self._term_codes.code(
                 (
                     facts.pod_affinity,
                     facts.pod_anti_affinity,
@@ -115,10 +116,11 @@ class TermIndex:
                     facts.preferred_pod_anti_affinity,
                 )
             )
-            if terms == len(self.terms):
+            if terms_code == len(self.terms):
                 self.terms.append(self._compiler.compile(facts))
-            self.profiles.append((self._label_codes.code((facts.namespace, facts.labels)), terms))
-            if any(self.terms[terms].groups):
+            labels_code = self._label_codes.code((facts.namespace, facts.labels))
+            self.profiles.append((labels_code, terms_code))
+            if any(self.terms[terms_code].groups):
                 self.with_terms.append(pod_class)
 
     def profile(self, pod_class: PodClass) -> PodProfile:

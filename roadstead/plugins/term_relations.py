@@ -19,7 +19,8 @@ class Family(IntEnum):
 
     EXISTING_ANTI: its required anti-affinity terms that match the new pod. AFFINITY: it matches all
     required affinity terms of the new pod. ANTI_AFFINITY: required anti-affinity terms of the new
-    pod that it matches. SCORE: the weights of all matches that score. SCORED: their number.
+    pod that it matches. SCORE: the sum of the weights of all matches that score. SCORED: the number
+    of these matches.
     """
 
     EXISTING_ANTI = 0
@@ -68,6 +69,7 @@ class NewPod:
         self.namespace_labels = namespace_labels
         self.runs_score = runs_score
         self.hard_weight = hard_weight
+        # By `Term.match_code`: whether a term of another pod matches.
         self._matched: dict[int, bool] = {}
 
     def own_terms_relation(self, other: PodClass) -> Relation:
@@ -86,7 +88,7 @@ class NewPod:
         return _relation(counters)
 
     def existing_terms_relation(self, existing: Terms) -> Relation:
-        """Return the relation of the terms of a pod on a node to this pod; they are not merged."""
+        """Return the relation of a pod on a node to this pod, by its terms before `Term.merged`."""
         counters: Counter[CounterKey] = Counter()
         for term in existing.anti_affinity:
             if self._is_matched(term):
@@ -102,7 +104,7 @@ class NewPod:
         return _relation(counters)
 
     def _is_matched(self, term: Term) -> bool:
-        """Whether a term of another pod matches this one; evaluated once per `Term.match_code`."""
+        """Whether a term of another pod matches this pod; evaluated once per `Term.match_code`."""
         is_match = self._matched.get(term.match_code)
         if is_match is None:
             is_match = self._matched[term.match_code] = term.matches(

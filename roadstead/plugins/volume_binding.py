@@ -4,8 +4,8 @@ PreFilter: every claim must exist and be usable, and be bound unless its class i
 WaitForFirstConsumer; a pod without claims is skipped.
 Filter; the status has all reasons of a node:
     bound claims      the node reaches their volumes (node affinity)
-    waiting claims    there is a volume for each, or one can be provisioned: the class allows the
-                      node and the driver has free storage
+    waiting claims    there is a volume for each unbound claim, or one can be provisioned: the
+                      storage class allows the node and the driver has free storage
 Score is used only with the feature gate StorageCapacityScoring, which is off: PreScore skips.
 
 Upstream's Reserve assumes volumes for the waiting claims. Here the cache does this when it assumes
@@ -158,24 +158,27 @@ class VolumeBinding(
         own_claims = set(claim_keys(pod.facts))
         if not own_claims:
             return False
-        classes = {
+        storage_classes = {
             claim.storage_class
             for key in own_claims
             if (claim := self._storage.claims.get(key)) is not None and not claim.is_bound
         }
-        return any(self._may_use_volume(key, own_claims, classes) for key in to_bind)
+        return any(self._may_use_volume(key, own_claims, storage_classes) for key in to_bind)
 
-    def _may_use_volume(self, key: str, own_claims: set[str], classes: set[str]) -> bool:
+    def _may_use_volume(self, key: str, own_claims: set[str], storage_classes: set[str]) -> bool:
         """Whether binding a claim may use a volume that the pod's claims could have.
 
-        classes: the storage classes of the pod's unbound claims.
+        storage_classes: those of the pod's unbound claims.
         """
         claim = self._storage.claims.get(key)
         if claim is None or claim.is_bound:
             return False
         if key in own_claims:
             return True
-        return claim.storage_class in classes and bool(candidates(self._storage, claim)[1])
+        if claim.storage_class not in storage_classes:
+            return False
+        _, free_volumes = candidates(self._storage, claim)
+        return bool(free_volumes)
 
     def events_to_register(self) -> tuple[RegisteredEvent, ...]:
         return (

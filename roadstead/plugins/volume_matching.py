@@ -15,7 +15,7 @@ from roadstead.facts.selectors import LabelSelector, Requirement
 from roadstead.facts.storage import ClaimFacts, NodeTerms, StorageClassFacts, VolumeFacts
 from roadstead.nodes.columns import I32, Bools
 from roadstead.nodes.table import Rows, Table
-from roadstead.plugins.inter_pod_counts import label_codes
+from roadstead.plugins.inter_pod_counts import values_and_codes
 from roadstead.storage.binding import by_size, candidates, counts_capacity, may_provision
 from roadstead.storage.claims import PodClaims
 from roadstead.storage.state import StorageState
@@ -122,12 +122,13 @@ class VolumeMatching:
 
         On each row, a claim uses the first volume that no earlier claim uses there.
         """
+        # By earlier claim: the number of its volume on each row.
         used: list[VolumeByRow] = []
         unmatched = []
         for claim in claims:
             reserved, free = candidates(self._storage, claim)
             if reserved is not None:
-                # Its claimRef names this claim, so that no other claim can have chosen it.
+                # The volume's claimRef names this claim, so that no other claim can have chosen it.
                 free = [reserved]
             numbers = np.array([self._number(each) for each in free], dtype=np.int32)
             chosen = self._first_free(free, numbers, used if reserved is None else [])
@@ -179,16 +180,17 @@ class VolumeMatching:
 
         members: (index of a volume, its value). chosen: updated where a member comes first.
         """
-        values, codes = label_codes(self._table, key)
+        values, codes = values_and_codes(self._table, key)
         code_of = [values.find(value) for _, value in members]
+        # The volumes, sorted by the code of the value that each requires.
         required = np.array(code_of, dtype=np.int64)
         order = np.argsort(required, kind="stable")
         required = required[order]
         position = np.searchsorted(required, codes, side="left")
         end = np.where(codes >= 0, np.searchsorted(required, codes, side="right"), position)
         indices = np.array([index for index, _ in members], dtype=np.int32)[order]
-        # Each row's volumes are at position..end. Each pass tries one volume per row; the next one
-        # tries another for the rows on which it is used.
+        # Each row's volumes are at position..end. A pass tries one volume per row; for rows on
+        # which this volume is used, the next pass tries the next volume.
         rows = np.flatnonzero(position < end)
         while len(rows):
             found = indices[position[rows]]

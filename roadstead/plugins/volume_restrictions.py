@@ -73,6 +73,7 @@ class ClaimUses:
 
     @property
     def conflicts(self) -> int:
+        """The number of uses that conflict with the pod; it may be negative after moves."""
         return len(self.in_use) + self.moved
 
 
@@ -84,6 +85,7 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
 
     def __init__(self, handle: Handle) -> None:
         self._storage = handle.storage
+        # The pod classes by the claims and disks that they use.
         self._users = VolumeUsers(handle.classes)
 
     def _uses(self, pod: PodClass, table: Table) -> ClaimUses:
@@ -120,16 +122,17 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     def filter(self, state: CycleState, pod: PodClass, table: Table) -> FilterResult:
         in_use = state.read(self.name, ClaimUses).conflicts > 0
         codes = np.full(len(table), _IN_USE if in_use else 0, dtype=np.int32)
-        rivals = {
+        # Pod classes with a conflicting disk; `class_counts` has the classes that are on nodes.
+        conflicting = {
             pod_class
             for disk in _disks(pod.facts)
             for pod_class in self._users.of_disk(_identity(disk))
             if pod_class in table.class_counts
-            and any(_conflict(disk, v) for v in _disks(pod_class.facts))
+            and any(_conflict(disk, mounted) for mounted in _disks(pod_class.facts))
         }
-        if rivals:
+        if conflicting:
             for row in range(len(table)):
-                if not rivals.isdisjoint(table.pods(row)):
+                if not conflicting.isdisjoint(table.pods(row)):
                     codes[row] = _NO_DISK
         return FilterResult(codes, _STATUSES) if codes.any() else ALL_PASS
 
@@ -163,11 +166,11 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         The claim's access modes are not read.
         """
         assert change.old is not None
-        gone = change.old.facts
-        if gone.namespace != pod.namespace:
+        deleted = change.old.facts
+        if deleted.namespace != pod.namespace:
             return QueueingHint.QUEUE_SKIP
-        shared = set(_claim_names(pod)).intersection(_claim_names(gone))
-        pairs = ((wanted, freed) for wanted in _disks(pod) for freed in _disks(gone))
+        shared = set(_claim_names(pod)).intersection(_claim_names(deleted))
+        pairs = ((wanted, freed) for wanted in _disks(pod) for freed in _disks(deleted))
         return QueueingHint.when(bool(shared) or any(_conflict(*pair) for pair in pairs))
 
     def after_claim_added(

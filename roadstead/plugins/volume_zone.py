@@ -3,7 +3,8 @@
 PreFilter: collects the labels of the volumes of all claims; skips a pod without any, and an unbound
 claim whose class is WaitForFirstConsumer.
 Filter: a node without any zone or region label passes; other nodes must have every such label of
-every volume (or, for a beta label, its newer name) with one of its values, as in `a__b`.
+every volume (or, for a beta label, its newer name). The node's value must be one of those that the
+volume's label joins, as in `a__b`.
 
 Upstream: pkg/scheduler/framework/plugins/volumezone/volume_zone.go.
 """
@@ -51,6 +52,7 @@ from roadstead.storage.claims import CLAIM, not_found
 
 _KEYS = (BETA_ZONE, BETA_REGION, ZONE, REGION)
 _NEWER = {BETA_ZONE: ZONE, BETA_REGION: REGION}
+"""Beta label → its present name."""
 _CONFLICT = unresolvable("node(s) had no available volume zone")
 
 Topology = tuple[str, tuple[str, ...]]
@@ -91,9 +93,10 @@ class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
             volume = self._storage.volumes.get(claim.volume_name)
             text = f'persistentvolume "{claim.volume_name}" not found'
             return unresolvable(text) if volume is None else volume
-        return self._unbound(claim.storage_class)
+        return self._refusal_of_unbound(claim.storage_class)
 
-    def _unbound(self, name: str) -> Status | None:
+    def _refusal_of_unbound(self, name: str) -> Status | None:
+        """Refuse an unbound claim of a storage class, unless the claim is bound with the pod."""
         if not name:
             return unresolvable("PersistentVolumeClaim had no pv name and storageClass name")
         found = self._storage.classes.get(name)
@@ -105,7 +108,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
 
     def filter(self, state: CycleState, pod: PodClass, table: Table) -> FilterResult:
         if not state.has(self.name):
-            # PreFilter is not enabled.
+            # PreFilter is not enabled. Its Skip then passes all nodes.
             status = self.pre_filter(state, pod, table).status
             if not status.is_success:
                 refused_everywhere = np.full(len(table), not status.is_skip)

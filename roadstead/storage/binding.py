@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from roadstead.facts.csi_migration import DRIVERS
+from roadstead.facts.csi_migration import CSI_DRIVER_OF
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.selectors import NodeSelectorTerm, Requirement
@@ -160,7 +160,7 @@ def provisioned(storage: StorageState, claim: ClaimFacts, node: NodeFacts) -> Vo
         return None
     if not has_capacity(storage, storage_class, claim, labels):
         return None
-    driver = DRIVERS.get(storage_class.provisioner, storage_class.provisioner)
+    driver = CSI_DRIVER_OF.get(storage_class.provisioner, storage_class.provisioner)
     name = f"pvc-{claim.uid or f'{claim.namespace}-{claim.name}'}"
     if name in storage.volumes:
         return None

@@ -47,7 +47,7 @@ def begun():
 def allocated(each, node_name, devices):
     """Return a claim in flight with some devices of a node."""
     results = tuple(AllocatedDevice("r", DRIVER, node_name, name) for name in devices)
-    return each.in_flight(Allocation(results))
+    return each.assumed_with(Allocation(results))
 
 
 def requested(number, kind, node_name, devices, cpu_milli):

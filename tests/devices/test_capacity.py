@@ -8,8 +8,8 @@ from roadstead.facts.devices import DeviceCapacity, DeviceFacts, RequestPolicy
 from roadstead.protocol.quantity import parse_quantity
 from tests.devices.making import allocate, allocator, claim, devices_of, request, slice_of
 
-RANGE = RequestPolicy(least="2Gi", most="8Gi", step="2Gi", default="4Gi")
-VALID = RequestPolicy(valid=("1Gi", "4Gi"), default="1Gi")
+RANGE = RequestPolicy(minimum="2Gi", maximum="8Gi", step="2Gi", default="4Gi")
+VALID = RequestPolicy(valid_amounts=("1Gi", "4Gi"), default="1Gi")
 
 
 def shared(name="d", amount="10Gi", policy=None, *, allows_several=True):
@@ -30,7 +30,7 @@ def memory(amount):
         (RANGE, "1Gi", "2Gi"),
         (RANGE, "3Gi", "4Gi"),
         (RANGE, "4Gi", "4Gi"),
-        (RequestPolicy(least="1Gi"), "1500Mi", "1500Mi"),
+        (RequestPolicy(minimum="1Gi"), "1500Mi", "1500Mi"),
         (RequestPolicy(default="2Gi"), "3Gi", "3Gi"),
         (VALID, "2Gi", "4Gi"),
         (VALID, "5Gi", "5Gi"),
@@ -49,8 +49,8 @@ def test_a_policy_rounds_what_is_consumed(policy, wanted, consumed):
         (RANGE, "8Gi", True),
         (RANGE, "9Gi", False),
         (VALID, "5Gi", False),
-        (RequestPolicy(least="1Gi", most="2Gi", default="3Gi"), None, True),
-        (RequestPolicy(most="2Gi", step="1Gi"), "1500Mi", False),
+        (RequestPolicy(minimum="1Gi", maximum="2Gi", default="3Gi"), None, True),
+        (RequestPolicy(maximum="2Gi", step="1Gi"), "1500Mi", False),
     ],
 )
 def test_a_request_fits_a_device_if_it_keeps_to_the_policy(policy, wanted, does_fit):
@@ -69,7 +69,7 @@ def test_a_capacity_that_the_device_lacks_does_not_fit():
 
 def test_a_step_of_zero_crashes_the_real_scheduler():
     with pytest.raises(AllocatorPanic, match="integer divide by zero"):
-        consumption(shared(policy=RequestPolicy(least="1", step="0")), memory("2"))
+        consumption(shared(policy=RequestPolicy(minimum="1", step="0")), memory("2"))
 
 
 def test_consumed_amounts_add_up_and_unknown_names_are_not_subtracted():

@@ -365,13 +365,13 @@ def test_as_much_capacity_is_consumed_as_was_requested():
 
 def test_policies_allow_the_amounts_that_are_consumed():
     forbidden = ["is consumed by 3 of capacity bandwidth, which its policy forbids"]
-    assert sharing(RequestPolicy(valid=("1", "3"))) == []
-    assert sharing(RequestPolicy(valid=("1", "4"))) == forbidden
-    assert sharing(RequestPolicy("3", valid=("1", "4"))) == []
-    assert sharing(RequestPolicy(least="1", most="5", step="2")) == []
-    assert sharing(RequestPolicy(least="4")) == forbidden
-    assert sharing(RequestPolicy(least="1", most="2")) == forbidden
-    assert sharing(RequestPolicy(least="0", step="2")) == forbidden
+    assert sharing(RequestPolicy(valid_amounts=("1", "3"))) == []
+    assert sharing(RequestPolicy(valid_amounts=("1", "4"))) == forbidden
+    assert sharing(RequestPolicy("3", valid_amounts=("1", "4"))) == []
+    assert sharing(RequestPolicy(minimum="1", maximum="5", step="2")) == []
+    assert sharing(RequestPolicy(minimum="4")) == forbidden
+    assert sharing(RequestPolicy(minimum="1", maximum="2")) == forbidden
+    assert sharing(RequestPolicy(minimum="0", step="2")) == forbidden
 
 
 def test_a_device_of_one_claim_has_the_capacity_that_is_requested():

@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 
 from roadstead.facts.bound_claims import BoundClaims
-from roadstead.facts.csi_migration import DRIVERS
+from roadstead.facts.csi_migration import CSI_DRIVER_OF
 from roadstead.facts.storage import (
     NO_PROVISIONER,
     WAIT_FOR_FIRST_CONSUMER,
@@ -121,7 +121,7 @@ class Account:
             return
         if volume.access_modes != claim.access_modes:
             yield "made access"
-        driver = DRIVERS.get(made_by.provisioner, made_by.provisioner)
+        driver = CSI_DRIVER_OF.get(made_by.provisioner, made_by.provisioner)
         if volume.csi is None or volume.csi.driver not in (driver, made_by.provisioner):
             yield "maker"
         labels = dict(node.labels)
@@ -203,7 +203,7 @@ def _made(draw, account, claim):
     driver = draw.choice(("disk.csi.example.com", "roomy.csi.example.com", "ebs.csi.aws.com"))
     made_by = account.maker(claim)
     if made_by and draw.random() < 0.7:
-        driver = DRIVERS.get(made_by, made_by)
+        driver = CSI_DRIVER_OF.get(made_by, made_by)
     return VolumeFacts(
         f"pvc-{claim.uid}",
         claim.storage_class,
