@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import os
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -35,7 +35,7 @@ from roadstead.actors.interface import (
     deadline_error,
     decode_failure,
 )
-from roadstead.actors.runtime.ray_cluster import RayCluster, alive_nodes
+from roadstead.actors.runtime.ray_cluster import RayCluster
 from roadstead.actors.runtime.ray_heartbeats import Heartbeats
 from roadstead.actors.runtime.ray_host import HostSetup, RayHost
 from roadstead.actors.runtime.ray_logs import LogLocation, RunLogs
@@ -311,14 +311,8 @@ class RayRuntime:
             return ""
         return str(self._cluster.node_of_process(self._hosts.get(name, name)))
 
-    def free_cpus(self) -> float | None:
-        """Return the free CPUs of a cluster that the run joined; None on a Ray of its own."""
-        if self._cluster is None:
-            return None
-        return sum(node.free_cpus for node in alive_nodes())
-
-    def room_for_workers(self) -> int:
-        """Return how many workers fit on nodes with their labels; 0 on a Ray of its own."""
+    async def room_for_workers(self, others: Sequence[str] = ()) -> int | None:
+        """Return how many workers fit beside other new processes; None on a Ray of its own."""
         if self._cluster is None or self._heartbeats is None:
             return 0
         return self._cluster.room_for("worker", self._heartbeats.lost)
