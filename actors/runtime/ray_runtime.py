@@ -38,6 +38,7 @@ from roadstead.actors.interface import (
 from roadstead.actors.runtime.ray_cluster import RayCluster
 from roadstead.actors.runtime.ray_heartbeats import Heartbeats
 from roadstead.actors.runtime.ray_host import HostSetup, RayHost
+from roadstead.actors.runtime.ray_joining import first_line
 from roadstead.actors.runtime.ray_logs import LogLocation, RunLogs
 from roadstead.actors.runtime.ray_refs import (
     PART_BYTES,
@@ -45,12 +46,7 @@ from roadstead.actors.runtime.ray_refs import (
     call_until_available,
     reply_unless_lost,
 )
-from roadstead.actors.runtime.ray_session import (
-    RaySession,
-    first_line,
-    initialized_address,
-    open_session,
-)
+from roadstead.actors.runtime.ray_session import RaySession, initialized_address, open_session
 from roadstead.actors.runtime.ray_target import target_of
 from roadstead.config.ray import RayOptions
 from roadstead.protocol.codec import DecodeLimits
@@ -314,8 +310,8 @@ class RayRuntime:
     async def room_for_workers(self, others: Sequence[str] = ()) -> int | None:
         """Return how many workers fit beside other new processes; None on a Ray of its own."""
         if self._cluster is None or self._heartbeats is None:
-            return 0
-        return self._cluster.room_for("worker", self._heartbeats.lost)
+            return None
+        return await self._cluster.room_for("worker", others, self._heartbeats.lost)
 
     def move_journal(self) -> None:
         """Make the journal's copy, on its node, the journal."""
