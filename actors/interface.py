@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import traceback
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -217,12 +217,11 @@ class Runtime(Directory, Protocol):
         """Return the node of a started actor, for messages; "" if there is only one."""
         ...
 
-    def free_cpus(self) -> float | None:
-        """Return the free CPUs of a cluster that the run joined; None on one machine."""
-        ...
+    async def room_for_workers(self, others: Sequence[str] = ()) -> int | None:
+        """Return how many further workers fit on the cluster that the run joined.
 
-    def room_for_workers(self) -> int:
-        """Return how many further workers a cluster that the run joined has room for."""
+        others: names of processes that must fit, too. None on one machine.
+        """
         ...
 
     def move_journal(self) -> None:

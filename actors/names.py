@@ -24,6 +24,13 @@ def scheduler_name(index: int) -> str:
     return f"{SCHEDULER}-{index}"
 
 
+def process_names(settings: Settings) -> list[str]:
+    """Return the names of the processes of a run."""
+    control = [CONTROL] if settings.control == "together" else [QUEUE, CACHE, BINDER]
+    copies = [] if settings.journal_copy is None else [JOURNAL_COPY]
+    return [*control, *copies, *follower_names(settings)]
+
+
 def follower_names(settings: Settings) -> list[str]:
     """Return the names of the actors that receive the cache's changes: schedulers and workers."""
     schedulers = map(scheduler_name, range(settings.scheduler_count))

@@ -17,6 +17,8 @@ AUTO: Final = "auto"
 ADDRESS_VARIABLE: Final = "RAY_ADDRESS"
 """Environment variable with the address of the Ray to join; Ray sets it for a job."""
 
+MAX_PORT: Final = 65_535
+
 _CLIENT, _DASHBOARD = "ray://", ("http://", "https://")
 
 
@@ -33,9 +35,11 @@ def check_address(address: str) -> str:
             "the HOST:PORT of the head, auto, or local"
         )
     host, colon, port = address.rpartition(":")
-    is_given = address in (LOCAL, AUTO) or (host and colon and port.isdecimal())
+    is_given = address in (LOCAL, AUTO) or (host and colon and port.isascii() and port.isdecimal())
     if not is_given or "\0" in address or any(each.isspace() for each in address):
         raise ValueError("must be local, auto, or the HOST:PORT of the head of a Ray cluster")
+    if address not in (LOCAL, AUTO) and not 1 <= int(port[:6]) <= MAX_PORT:
+        raise ValueError(f"must have a port from 1 to {MAX_PORT}")
     return address
 
 

@@ -251,8 +251,8 @@ class Launcher(Protocol):
         """Start the runtime in the background, before inputs are read; a run need not follow."""
         ...
 
-    def free_cpus(self) -> float | None:
-        """Return the free CPUs of the cluster that `prepare` joined; None on one machine."""
+    def room_for_workers(self, settings: Settings) -> int | None:
+        """Return how many workers fit on the cluster that `prepare` joined; None on one machine."""
         ...
 
     def run(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 
 import ray
 
@@ -20,8 +19,17 @@ from roadstead.report.ray_nodes import CheckedNode
 async def check_cluster(settings: Settings) -> tuple[str, tuple[CheckedNode, ...]]:
     """Join the cluster of the settings, check each of its nodes, and leave it.
 
-    Returns the address of its head, and the nodes by name. InputError if the settings name none.
+    Returns the address of its head, and the nodes by name. InputError if the settings name none, or
+    a journal's folder that does not exist here.
     """
+    journal = None if settings.journal is None else settings.journal.resolve()
+    if journal is not None and not journal.is_dir():
+        # A run would make it here; then this node alone would have it, whatever the path.
+        raise InputError(
+            "must be an existing folder: make it where the journal shall be",
+            source="--journal",
+            value=str(settings.journal),
+        )
     await asyncio.to_thread(RaySession.await_end, settings.deadlines.start_s)
     target = target_of(settings.ray, initialized=initialized_address(), environ=os.environ)
     if target.is_local:
@@ -31,13 +39,11 @@ async def check_cluster(settings: Settings) -> tuple[str, tuple[CheckedNode, ...
             value=settings.ray.address or "local",
         )
     session = open_session(target, settings.ray, settings.deadlines.start_s, "roadstead-check")
-    journal = None if settings.journal is None else settings.journal.resolve()
     try:
         address = ray.get_runtime_context().gcs_address
         nodes = await asyncio.to_thread(alive_nodes)
-        now_s = time.time()
         reports = await check_nodes(nodes, journal)
     finally:
         session.leave()
     has_folder = journal is not None
-    return address, tuple(each.checked(has_folder=has_folder, now_s=now_s) for each in reports)
+    return address, tuple(each.checked(has_folder=has_folder) for each in reports)

@@ -22,6 +22,7 @@ from roadstead.actors.interface import (
     Runtime,
 )
 from roadstead.actors.logs import close_logs, open_log
+from roadstead.actors.names import process_names
 from roadstead.actors.runs.bench_run import BenchRun
 from roadstead.actors.runs.client import Client
 from roadstead.actors.runs.event_loops import canceller, in_thread, run_on_new_loop
@@ -85,14 +86,18 @@ class ActorLauncher:
         if settings.runtime == "ray" and self._starting is None:
             self._starting = in_thread(lambda: open_runtime(RunPlan(settings, log_dir=log_dir)))
 
-    def free_cpus(self) -> float | None:
-        """Return the free CPUs of the cluster that `prepare` joined; None on one machine.
+    def room_for_workers(self, settings: Settings) -> int | None:
+        """Return how many workers fit on the cluster that `prepare` joined; None on one machine.
 
         None also if it cannot be joined: the run that follows reports why.
         """
         if self._starting is None or self._starting.exception() is not None:
             return None
-        return self._starting.result().free_cpus()
+        others = process_names(settings.model_copy(update={"workers": 0}))
+        try:
+            return run_on_new_loop(self._starting.result().room_for_workers(others))
+        except _SYMPTOMS:
+            return None
 
     def _runtime(self, plan: RunPlan) -> Runtime:
         starting, self._starting = self._starting, None
@@ -336,7 +341,7 @@ def open_runtime(plan: RunPlan) -> Runtime:
     from roadstead.actors.runtime.ray_runtime import RayRuntime
 
     return RayRuntime(
-        processes=processes(settings),
+        processes=len(process_names(settings)),
         options=settings.ray,
         journal=None if settings.journal is None else settings.journal.resolve(),
         has_copy=settings.journal_copy is not None,
@@ -344,11 +349,3 @@ def open_runtime(plan: RunPlan) -> Runtime:
         log_dir=plan.log_dir,
         start_s=settings.deadlines.start_s,
     )
-
-
-def processes(settings: Settings) -> int:
-    """Return how many processes the actors of a run need on Ray."""
-    # Queue, cache and binder share a process, or have one each.
-    control = 1 if settings.control == "together" else 3
-    copies = settings.journal_copy is not None
-    return control + copies + settings.workers + settings.scheduler_count

@@ -47,9 +47,9 @@ class OnDemandLauncher:
         """See `ActorLauncher`."""
         self.actors().prepare(settings, log_dir)
 
-    def free_cpus(self) -> float | None:
+    def room_for_workers(self, settings: Settings) -> int | None:
         """See `ActorLauncher`."""
-        return None if self._launcher is None else self._launcher.free_cpus()
+        return None if self._launcher is None else self._launcher.room_for_workers(settings)
 
     def run(self, inputs: RunInputs, plan: RunPlan, progress: ReportProgress) -> RunOutcome:
         """See `ActorLauncher`."""

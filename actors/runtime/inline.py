@@ -8,7 +8,7 @@ full, a sender waits until its deadline.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -161,13 +161,9 @@ class InlineRuntime:
         """Return "": there is one node."""
         return ""
 
-    def free_cpus(self) -> float | None:
+    async def room_for_workers(self, others: Sequence[str] = ()) -> int | None:
         """Return None: there is one machine."""
         return None
-
-    def room_for_workers(self) -> int:
-        """Return 0: there is one machine."""
-        return 0
 
     def move_journal(self) -> None:
         """Note nothing: there is one node."""

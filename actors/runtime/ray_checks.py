@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
@@ -50,23 +51,25 @@ class NodeReport:
     """Result of the check of a node.
 
     found: what its `probe` returned (`node_probe.FIELDS`). problem: why it cannot run Roadstead; ""
-    if it can. is_late: it did not answer in time.
+    if it can. is_late: it did not answer in time. clock_s: the node's clock minus this one's (see
+    `clock_difference_s`).
     """
 
     node: RayNode
     found: Mapping[str, str] = field(default_factory=dict)
     problem: str = ""
     is_late: bool = False
+    clock_s: float = 0.0
 
     @property
     def has_journal(self) -> bool:
         """Whether the node sees the driver's folder of the journal."""
         return bool(self.found.get("has_nonce"))
 
-    def checked(self, *, has_folder: bool, now_s: float) -> CheckedNode:
+    def checked(self, *, has_folder: bool) -> CheckedNode:
         """Return the result for users.
 
-        has_folder: whether the node had to look for a journal's folder. now_s: Unix time here.
+        has_folder: whether the node had to look for a journal's folder.
         """
         node, found = self.node, self.found
         return CheckedNode(
@@ -79,7 +82,7 @@ class NodeReport:
             version=found.get("version", ""),
             kernel=found.get("kernel", ""),
             sees_journal=self.has_journal if has_folder and found else None,
-            clock_s=float(found["clock"]) - now_s if found else 0.0,
+            clock_s=self.clock_s,
             problem=self.problem,
         )
 
@@ -165,6 +168,7 @@ async def _check_node(node: RayNode, nonce_path: str, timeout_s: float) -> NodeR
         max_retries=0,
         scheduling_strategy=NodeAffinitySchedulingStrategy(node.id, soft=False),
     )
+    began_s = time.time()
     try:
         async with asyncio.timeout(timeout_s):
             found = await task.remote(nonce_path)
@@ -175,7 +179,17 @@ async def _check_node(node: RayNode, nonce_path: str, timeout_s: float) -> NodeR
         lines = [line.strip() for line in str(failure).splitlines() if line.strip()]
         # The last line of a remote traceback names the exception.
         return NodeReport(node, {}, f"could not be checked: {(lines or ['no reason given'])[-1]}")
-    return NodeReport(node, found, problem_in(found))
+    clock_s = clock_difference_s(float(found["clock"]), began_s, time.time())
+    return NodeReport(node, found, problem_in(found), clock_s=clock_s)
+
+
+def clock_difference_s(node_s: float, began_s: float, ended_s: float) -> float:
+    """Return how far a node's clock is ahead of this one, at least; negative if it is behind.
+
+    node_s: its Unix time, read at an unknown moment of the check. began_s, ended_s: of the check,
+    in Unix time here. The start of a process or the making of an environment may take a minute.
+    """
+    return max(0.0, node_s - ended_s) + min(0.0, node_s - began_s)
 
 
 def problem_in(found: Mapping[str, str]) -> str:
@@ -208,9 +222,9 @@ def _nonce(journal: Path | None) -> Iterator[str]:
     if journal is None:
         yield ""
         return
-    journal.mkdir(parents=True, exist_ok=True)
     path = journal / f".seen-{secrets.token_hex(8)}"
     try:
+        journal.mkdir(parents=True, exist_ok=True)
         path.touch()
     except OSError as failure:
         raise ActorLostError(f"{journal}: cannot be written: {failure.strerror}") from failure

@@ -12,7 +12,7 @@ from ray.exceptions import RayError
 
 from roadstead.actors.interface import ActorLostError, Announce, NoNodeError, clock_s
 from roadstead.actors.names import BINDER, CONTROL, JOURNAL_COPY
-from roadstead.actors.runtime.ray_checks import NodeChecks, check_nodes
+from roadstead.actors.runtime.ray_checks import FIRST_CHECK_S, NodeChecks, check_nodes
 from roadstead.actors.runtime.ray_heartbeats import address_of
 from roadstead.actors.runtime.ray_placement import (
     PlacementConstraints,
@@ -185,14 +185,22 @@ class RayCluster:
         """Return the node with the journal in a run with a copy; else ""."""
         return str(self._used[self._journal_node_id]) if self._journal_node_id else ""
 
-    def room_for(self, role: Role, without: Collection[str]) -> int:
-        """Return how many processes of a role fit on nodes that may be used. without: lost ones."""
-        usable = [
-            node
-            for node in alive_nodes()
-            if node.id not in without and node.id not in self._checks.left_out
-        ]
-        return room_for(role, usable, self._constraints())
+    async def room_for(self, role: Role, others: Sequence[str], without: Collection[str]) -> int:
+        """Return how many processes of a role fit on checked nodes, beside other new processes.
+
+        Checks all nodes with room that are not checked yet. without: ids of lost nodes.
+        """
+        checks, cpus = self._checks, self.options.cpus_per_process
+        found = await asyncio.to_thread(alive_nodes)
+        self.nodes = {node.id: node for node in found}
+        alive = [node for node in found if node.id not in without]
+        new = [each for each in alive if each.id not in checks.reports and each.free_cpus >= cpus]
+        if new:
+            deadlines_s = {node.id: checks.deadline_s(node.id, FIRST_CHECK_S) for node in new}
+            for report in await check_nodes(new, self._shared_journal(), deadlines_s):
+                checks.record(report, clock_s())
+        usable = [node for node in alive if node.id not in checks.left_out]
+        return room_for(role, others, usable, self._constraints(), self.node_of)
 
     def move_journal(self) -> None:
         """Make the copy the journal: its node is the journal's from now on, and has no copy yet."""

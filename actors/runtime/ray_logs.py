@@ -24,8 +24,8 @@ from ray.exceptions import RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from roadstead.actors.logs import LOG_SUFFIX, open_log
+from roadstead.actors.runtime.ray_joining import first_line
 from roadstead.actors.runtime.ray_placement import RayNode, role_of
-from roadstead.actors.runtime.ray_session import first_line
 from roadstead.actors.runtime.transcript import SUFFIX
 from roadstead.protocol.codec import CodecError, DecodeLimits, pack, unpack
 

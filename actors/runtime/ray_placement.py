@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from roadstead.actors.names import BINDER, CACHE, CONTROL, JOURNAL_COPY, QUEUE, SCHEDULER
 from roadstead.config.ray import Role
@@ -124,11 +124,26 @@ def place(
     return assigned
 
 
-def room_for(role: Role, nodes: Iterable[RayNode], constraints: PlacementConstraints) -> int:
-    """Return how many processes of a role fit on the nodes with its labels."""
+def room_for(
+    role: Role,
+    others: Sequence[str],
+    nodes: Sequence[RayNode],
+    constraints: PlacementConstraints,
+    node_of: Mapping[str, str],
+) -> int:
+    """Return how many processes of a role fit on the nodes with its labels, beside others.
+
+    others: names of new processes, which `place` would place together with them; 0 if they do not
+    fit. node_of: as for `place`. Processes that reserve nothing count as one CPU each.
+    """
     labels, cpus = constraints.labels.get(role, {}), constraints.cpus or 1.0
+    placed = place(others, nodes, replace(constraints, cpus=cpus), node_of)
+    if isinstance(placed, Unplaceable):
+        return 0
+    count = Counter(node.id for node in placed.values())
     labelled = (node for node in nodes if _has_labels(node, labels))
-    return sum(int((node.free_cpus + CPU_TOLERANCE) / cpus) for node in labelled)
+    free = (node.free_cpus - count[node.id] * cpus for node in labelled)
+    return sum(max(0, int((each + CPU_TOLERANCE) / cpus)) for each in free)
 
 
 def _control_node(

@@ -27,7 +27,7 @@ from roadstead.actors.interface import (
     deadline_error,
     decode_reply,
 )
-from roadstead.actors.runtime.ray_session import first_line
+from roadstead.actors.runtime.ray_joining import first_line
 from roadstead.protocol.codec import DecodeLimits
 
 T = TypeVar("T")

@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import os
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -35,9 +35,10 @@ from roadstead.actors.interface import (
     deadline_error,
     decode_failure,
 )
-from roadstead.actors.runtime.ray_cluster import RayCluster, alive_nodes
+from roadstead.actors.runtime.ray_cluster import RayCluster
 from roadstead.actors.runtime.ray_heartbeats import Heartbeats
 from roadstead.actors.runtime.ray_host import HostSetup, RayHost
+from roadstead.actors.runtime.ray_joining import first_line
 from roadstead.actors.runtime.ray_logs import LogLocation, RunLogs
 from roadstead.actors.runtime.ray_refs import (
     PART_BYTES,
@@ -45,12 +46,7 @@ from roadstead.actors.runtime.ray_refs import (
     call_until_available,
     reply_unless_lost,
 )
-from roadstead.actors.runtime.ray_session import (
-    RaySession,
-    first_line,
-    initialized_address,
-    open_session,
-)
+from roadstead.actors.runtime.ray_session import RaySession, initialized_address, open_session
 from roadstead.actors.runtime.ray_target import target_of
 from roadstead.config.ray import RayOptions
 from roadstead.protocol.codec import DecodeLimits
@@ -311,17 +307,11 @@ class RayRuntime:
             return ""
         return str(self._cluster.node_of_process(self._hosts.get(name, name)))
 
-    def free_cpus(self) -> float | None:
-        """Return the free CPUs of a cluster that the run joined; None on a Ray of its own."""
-        if self._cluster is None:
-            return None
-        return sum(node.free_cpus for node in alive_nodes())
-
-    def room_for_workers(self) -> int:
-        """Return how many workers fit on nodes with their labels; 0 on a Ray of its own."""
+    async def room_for_workers(self, others: Sequence[str] = ()) -> int | None:
+        """Return how many workers fit beside other new processes; None on a Ray of its own."""
         if self._cluster is None or self._heartbeats is None:
-            return 0
-        return self._cluster.room_for("worker", self._heartbeats.lost)
+            return None
+        return await self._cluster.room_for("worker", others, self._heartbeats.lost)
 
     def move_journal(self) -> None:
         """Make the journal's copy, on its node, the journal."""

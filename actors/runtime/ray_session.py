@@ -17,6 +17,11 @@ from ray._private.services import canonicalize_bootstrap_address
 from roadstead.actors.interface import ActorLostError, deadline_error
 from roadstead.actors.runtime.ray_folder import make_folder, remove_folder
 from roadstead.actors.runtime.ray_heartbeats import address_of, connected
+from roadstead.actors.runtime.ray_joining import (
+    NO_NODE_HERE,
+    is_on_a_node,
+    join_problem,
+)
 from roadstead.actors.runtime.ray_node import (
     OwnPaths,
     end_by_force,
@@ -103,7 +108,7 @@ class RaySession:
             raise deadline_error(what, "its start", timeout_s) from None
         except Exception as failure:
             did = "did not start" if target.is_local else "cannot be joined"
-            raise ActorLostError(f"{what} {did}: {first_line(failure)}") from failure
+            raise ActorLostError(f"{what} {did}: {join_problem(failure)}") from failure
 
     def _run(self) -> None:
         try:
@@ -156,6 +161,9 @@ class RaySession:
         if not connected({"": address_of(address)}, CONNECT_S):
             where = "there" if address == self._target.address else f"at {address}"
             raise ConnectionError(f"nothing accepts connections {where} ({CONNECT_S:g} s)")
+        # Ray would look for the node of this machine for a minute.
+        if not is_on_a_node(CONNECT_S):
+            raise ConnectionError(NO_NODE_HERE)
         with quiet_driver():
             self._init()
 
@@ -230,9 +238,16 @@ def open_session(
     """Start or join the Ray of a target.
 
     processes: how many a local Ray may start at a time. Errors as for `RaySession`, and InputError
-    for a runtime environment that cannot be read.
+    for a runtime environment that cannot be read, or that an initialized Ray cannot have.
     """
     if not target.address:
+        if options.runtime_env is not None:
+            raise InputError(
+                "has no effect on a Ray that this process has initialized: pass its content to "
+                "ray.init(runtime_env=...), or call ray.shutdown() first and set ray.address",
+                source="ray.runtime_env",
+                value=str(options.runtime_env),
+            )
         return BorrowedRay()
     if target.is_local:
         local: dict[str, object] = {
@@ -259,9 +274,3 @@ def runtime_env_in(options: RayOptions) -> dict[str, object] | None:
     if not isinstance(document, dict) or not all(isinstance(key, str) for key in document):
         raise InputError("must be a mapping, Ray's runtime environment", source=str(path))
     return document
-
-
-def first_line(failure: BaseException) -> str:
-    """Return the first line of an error's text that is not empty; its type if there is none."""
-    lines = [line.strip() for line in str(failure).splitlines() if line.strip()]
-    return lines[0] if lines else type(failure).__name__

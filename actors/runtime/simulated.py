@@ -8,7 +8,7 @@ seed gives the same run.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
@@ -265,13 +265,9 @@ class SimulatedRuntime:
         """Return "": there is one node."""
         return ""
 
-    def free_cpus(self) -> float | None:
+    async def room_for_workers(self, others: Sequence[str] = ()) -> int | None:
         """Return None: there is one machine."""
         return None
-
-    def room_for_workers(self) -> int:
-        """Return 0: the number of workers of a simulated run does not change."""
-        return 0
 
     def move_journal(self) -> None:
         """Note nothing: there is one node."""

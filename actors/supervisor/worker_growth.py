@@ -79,7 +79,7 @@ class WorkerGrowth:
             self._starting = asyncio.create_task(self._start(plan, groups_of))
 
     async def _start(self, plan: RunPlan, groups_of: GroupsOf) -> StartedWorkers | None:
-        room = await asyncio.to_thread(self._runtime.room_for_workers)
+        room = await self._runtime.room_for_workers() or 0
         settings = plan.settings
         count = grown_count(settings.workers, plan.workers_max, room)
         if count == settings.workers:

@@ -16,8 +16,8 @@ from ray.exceptions import RayError
 
 from roadstead.actors.runtime.ray_checks import check_nodes
 from roadstead.actors.runtime.ray_cluster import CpuRequest, alive_nodes
+from roadstead.actors.runtime.ray_joining import first_line
 from roadstead.actors.runtime.ray_placement import RayNode
-from roadstead.actors.runtime.ray_session import first_line
 from roadstead.actors.sweeps.task_nodes import CPUS_PER_TASK
 from roadstead.protocol.errors import RoadsteadError
 

@@ -30,13 +30,9 @@ from roadstead.actors.interface import (
     encode_failure,
 )
 from roadstead.actors.runtime.ray_heartbeats import Heartbeats, address_of
+from roadstead.actors.runtime.ray_joining import first_line
 from roadstead.actors.runtime.ray_placement import RayNode
-from roadstead.actors.runtime.ray_session import (
-    RaySession,
-    first_line,
-    initialized_address,
-    open_session,
-)
+from roadstead.actors.runtime.ray_session import RaySession, initialized_address, open_session
 from roadstead.actors.runtime.ray_target import target_of
 from roadstead.actors.sweeps.node_watch import NodeWatch
 from roadstead.actors.sweeps.task_nodes import CPUS_PER_TASK, TaskNodes

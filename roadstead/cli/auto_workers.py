@@ -44,7 +44,8 @@ Lists are the best nodes that workers return (`docs/performance.md`).
 class WorkerCount:
     """The number of workers, and the reason for it.
 
-    why: for the user. maximum: the number that would be chosen if all cores were free.
+    why: for the user. maximum: the number that the run may reach as cores become free; 0 without
+    workers.
     """
 
     workers: int
@@ -52,34 +53,38 @@ class WorkerCount:
     maximum: int = 0
 
 
-def free_cores(settings: Settings, cluster_cpus: float | None = None) -> int:
-    """Return the number of cores that other processes leave to workers; 0 if all share one process.
+@dataclass(frozen=True, slots=True)
+class FreeCores:
+    """Where workers can run. workers: how many now. may_grow: more may fit during the run."""
 
-    cluster_cpus: free CPUs of the Ray cluster that the run joined; None on this machine.
+    workers: int
+    may_grow: bool = False
+
+
+def free_cores(settings: Settings, cluster_room: int | None = None) -> FreeCores:
+    """Return how many workers other processes leave room for; 0 if all share one process.
+
+    cluster_room: workers that fit on the Ray cluster that the run joined; None on this machine.
     """
     if settings.runtime != "ray":
-        return 0
-    if cluster_cpus is not None:
-        reserved = settings.ray.cpus_per_process or 1
-        # One process holds queue, cache and binder.
-        other_processes = 1 + settings.scheduler_count + (settings.journal_copy is not None)
-        return max(0, min(MAX_WORKERS, int(cluster_cpus / reserved) - other_processes))
+        return FreeCores(0)
+    if cluster_room is not None:
+        return FreeCores(min(MAX_WORKERS, cluster_room), may_grow=True)
     # Some systems have no sched_getaffinity.
     usable_cores = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))
-    return max(0, len(usable_cores(0)) - settings.scheduler_count)
+    return FreeCores(max(0, len(usable_cores(0)) - settings.scheduler_count))
 
 
 def choose_workers(
     plan: RunPlan,
     inputs: RunInputs,
+    free: Callable[[], FreeCores],
     *,
-    cores: int,
-    may_grow: bool = False,
     clock_s: Callable[[], float] = time.perf_counter,
 ) -> WorkerCount:
     """Choose the number of workers that makes a run faster, or 0.
 
-    cores: free for workers. may_grow: more of them may become free during the run.
+    free: called only if workers could pay, because on a cluster it checks the nodes.
     """
     profiles = build_profiles(plan, PodClasses()) if plan.plugins else {}
     calls_plugins = any(map(worker_calls, profiles.values()))
@@ -88,7 +93,8 @@ def choose_workers(
         return WorkerCount(
             0, "no plugin of yours answers node by node, and this run uses no lists of best nodes"
         )
-    if cores < 2 and not may_grow:
+    cores = free()
+    if cores.workers < 2 and not cores.may_grow:
         why = (
             "all actors share this process"
             if plan.settings.runtime != "ray"
@@ -122,12 +128,12 @@ def choose_workers(
         saved_s = len(classes) * (shape_s * (1 - 1 / workers) - overhead_s)
         return workers if workers >= 2 and saved_s >= WORKER_START_S else 0
 
-    workers, maximum = at_most(cores), at_most(MAX_WORKERS)
+    workers, maximum = at_most(cores.workers), at_most(MAX_WORKERS)
     if not maximum:
         text += "; starting workers would take longer"
     elif not workers:
         text += "; too few cores are free"
-    return WorkerCount(workers, text, maximum)
+    return WorkerCount(workers, text, maximum if cores.may_grow else workers)
 
 
 def _has_lists(plan: RunPlan, nodes: int) -> bool:

@@ -70,7 +70,7 @@ def check_command(
     from roadstead.report.ray_nodes import as_json
     from roadstead.report.ray_nodes_table import print_nodes
 
-    options = RunOptions(ray_address=ray_address, journal=journal, settings=settings)
+    options = RunOptions("ray", ray_address=ray_address, journal=journal, settings=settings)
     address, nodes = session.launcher().check_cluster(read_settings(options))
     if output_format == "json":
         click.echo(json.dumps({"address": address, "nodes": as_json(nodes)}, indent=2))

@@ -39,6 +39,9 @@ def read_settings(
         settings = load_settings(overrides=overrides)
     else:
         settings = load_settings_file(options.settings, overrides=overrides)
+    if options.ray_address is not None and settings.runtime == "inline":
+        rule = "has no use with the runtime inline, which runs in this process"
+        raise InputError(rule, source="--ray-address", value=options.ray_address)
     if options.shards is not None:
         flag = "--" + current_name_of_shards(settings.mode)
         echo_note(f"--shards is the former name of {flag}: use {flag} {options.shards}")
@@ -73,30 +76,31 @@ def with_maximum_workers(settings: Settings, concurrency: ConcurrencyOptions) ->
         return settings
     from roadstead.cli.auto_workers import free_cores
 
-    return settings.model_copy(update={"workers": free_cores(settings)})
+    return settings.model_copy(update={"workers": free_cores(settings).workers})
 
 
 def with_workers(
     plan: RunPlan,
     concurrency: ConcurrencyOptions,
     inputs: RunInputs,
-    cluster_cpus: Callable[[], float | None],
+    room_for_workers: Callable[[Settings], int | None],
 ) -> RunPlan:
     """Return the plan with the number of workers chosen for `auto`; print the reason on stderr.
 
-    cluster_cpus: returns the free CPUs of the Ray cluster that the run joined; None on one machine.
+    room_for_workers: returns how many workers fit on the Ray cluster that the run joined; None on
+    one machine.
     """
     if not concurrency.chooses_workers:
         return plan
-    from roadstead.cli.auto_workers import choose_workers, free_cores
+    from roadstead.cli.auto_workers import FreeCores, choose_workers, free_cores
 
-    # On a Ray cluster, CPUs that are used now may become free during the run.
-    free_cpus = cluster_cpus()
-    cores, may_grow = free_cores(plan.settings, free_cpus), free_cpus is not None
-    chosen = choose_workers(plan, inputs, cores=cores, may_grow=may_grow)
+    def free() -> FreeCores:
+        return free_cores(plan.settings, room_for_workers(plan.settings))
+
+    chosen = choose_workers(plan, inputs, free)
     settings = plan.settings.model_copy(update={"workers": chosen.workers})
     note = f"workers: {chosen.workers}; {chosen.why}"
-    if not may_grow or chosen.maximum <= chosen.workers:
+    if chosen.maximum <= chosen.workers:
         echo_note(note)
         return replace(plan, settings=settings)
     echo_note(f"{note}; up to {chosen.maximum} if CPUs of the Ray cluster become free")

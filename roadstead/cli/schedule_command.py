@@ -85,5 +85,5 @@ def schedule_command(
         digests = plans.plan_digests(options, config) if output is not None else ()
     run_plan = plans.make_plan(options, settings, config, loaded.cluster)
     launcher = session.launcher()
-    run_plan = plans.with_workers(run_plan, concurrency, loaded.inputs, launcher.free_cpus)
+    run_plan = plans.with_workers(run_plan, concurrency, loaded.inputs, launcher.room_for_workers)
     scheduling.schedule(session, loaded, run_plan, target, digests)

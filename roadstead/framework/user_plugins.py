@@ -9,12 +9,14 @@ from __future__ import annotations
 import hashlib
 import importlib
 import inspect
+import os
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.metadata import entry_points
+from itertools import islice
 from pathlib import Path
 from types import ModuleType
 
@@ -88,6 +90,11 @@ def _imported(path: str, module_name: str, class_name: str | None, directory: st
         raise _refused(path, f"cannot be loaded ({reason})") from failure
 
 
+MAX_DIGEST_FILES, MAX_DIGEST_BYTES = 2_000, 16 * 1024 * 1024
+"""Numbers of files of a plugin's package, and of bytes in them, that its digest covers: each
+process of a run computes it when it starts."""
+
+
 class NamedModules(MetaPathFinder):
     """The last finder of `sys.meta_path`, for modules of certain names in folders outside the path.
 
@@ -133,8 +140,9 @@ def load_plugins(paths: Iterable[str], directory: str = "") -> dict[str, type[Pl
 
 
 def digests_of(paths: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """Return (module, SHA-256 of its file) of loaded plugins, by module; "" for one without a file.
+    """Return (module, SHA-256 of its code) of loaded plugins, by module; "" for one without a file.
 
+    The code of a module in a package is all Python files of the package, which it may import.
     paths: dotted paths that `load_plugins` has loaded in this process.
     """
     modules = {path.replace(":", ".").rpartition(".")[0] for path in paths}
@@ -143,7 +151,39 @@ def digests_of(paths: Iterable[str]) -> tuple[tuple[str, str], ...]:
 
 def _digest_of(module: ModuleType) -> str:
     file = getattr(module, "__file__", None)
-    return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file else ""
+    if not file:
+        return ""
+    package = _outermost_package(module.__name__)
+    if package is None:
+        return hashlib.sha256(Path(file).read_bytes()).hexdigest()
+    digest, bytes_left = hashlib.sha256(), MAX_DIGEST_BYTES
+    for path in islice(_python_files(package), MAX_DIGEST_FILES):
+        size_bytes = path.stat().st_size
+        bytes_left -= size_bytes
+        digest.update(f"{path.relative_to(package).as_posix()}\0{size_bytes}\0".encode())
+        # Of what exceeds the limit, only names and sizes count.
+        digest.update(path.read_bytes() if bytes_left >= 0 else b"")
+    return digest.hexdigest()
+
+
+def _outermost_package(name: str) -> Path | None:
+    """Return the folder of the outermost regular package with this module; None without one."""
+    parts = name.split(".")
+    for count in range(1, len(parts) + 1):
+        package = sys.modules.get(".".join(parts[:count]))
+        file = getattr(package, "__file__", None)
+        if file and hasattr(package, "__path__"):
+            return Path(file).parent
+    return None
+
+
+def _python_files(folder: Path) -> Iterator[Path]:
+    """Yield the Python files of a package, in an order that is the same on all machines."""
+    for root, folders, names in os.walk(folder):
+        folders[:] = sorted(each for each in folders if each != "__pycache__")
+        paths = (Path(root, name) for name in sorted(names) if name.endswith(".py"))
+        # Editors leave links to nothing beside a file.
+        yield from filter(Path.is_file, paths)
 
 
 def check_digests(expected: Iterable[tuple[str, str]], paths: Iterable[str]) -> None:
@@ -152,7 +192,10 @@ def check_digests(expected: Iterable[tuple[str, str]], paths: Iterable[str]) -> 
     for name, digest in expected:
         if found[name] != digest:
             where = getattr(sys.modules[name], "__file__", None) or name
-            rule = "differs from the file that the run was started with: use one file on all nodes"
+            rule = (
+                "differs from the code that the run was started with, all modules of its package "
+                "included: use the same files on all nodes"
+            )
             raise InputError(rule, source=str(where))
 
 

@@ -1,11 +1,14 @@
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from roadstead.actors.binder.actor import BinderActor
 from roadstead.actors.interface import ActorError, ActorLostError, DeadlineError, RunFailedError
+from roadstead.actors.names import process_names
 from roadstead.actors.runs import client, launch
-from roadstead.actors.runs.launch import ActorLauncher, first_of, open_runtime, processes
+from roadstead.actors.runs.launch import ActorLauncher, first_of, open_runtime
+from roadstead.actors.runtime.inline import InlineRuntime
 from roadstead.actors.scheduler.actor import SchedulerActor
 from roadstead.actors.supervisor import supervisor
 from roadstead.attempts.core import AttemptsCore
@@ -239,6 +242,15 @@ async def test_bad_input_is_reported_without_waiting():
         await asyncio.wait_for(first_of(failing(InputError("is wrong")), never()), GENEROUS_S)
 
 
-def test_the_processes_of_a_run_are_counted():
-    assert processes(Settings(workers=3, schedulers=2)) == 6
-    assert processes(Settings(workers=1, schedulers=1, control="apart")) == 5
+@pytest.mark.parametrize(
+    "given",
+    [{"workers": 3, "schedulers": 2}, {"control": "apart"}, {"journal_copy": "copy"}],
+)
+def test_the_processes_of_a_run_are_those_that_its_supervisor_starts(given, tmp_path):
+    settings = Settings(journal=tmp_path / "journal", **given)
+    plan = replace(plan_of(), settings=settings)
+    runtime = InlineRuntime(mailbox_max_messages=64, limits=plan.limits)
+
+    started = supervisor.Supervisor(runtime, plan).groups()
+
+    assert process_names(settings) == list(started)

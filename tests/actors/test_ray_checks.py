@@ -1,7 +1,9 @@
-"""Which nodes of a Ray cluster are left out after their check, and which are checked again."""
+"""The checks of a Ray cluster's nodes: clocks, and which nodes are left out or checked again."""
 
 import pytest
 
+from roadstead.actors.interface import ActorLostError
+from roadstead.actors.runtime import ray_checks
 from roadstead.actors.runtime.ray_checks import (
     FIRST_CHECK_S,
     MAX_CHECKS,
@@ -9,6 +11,8 @@ from roadstead.actors.runtime.ray_checks import (
     REPEATED_CHECK_S,
     NodeChecks,
     NodeReport,
+    check_nodes,
+    clock_difference_s,
 )
 from roadstead.actors.runtime.ray_placement import RayNode
 
@@ -91,3 +95,38 @@ def test_a_repeated_check_does_not_outlast_the_wait_for_room(checks):
     assert checks.deadline_s("1", 4.0) == 4.0
     assert checks.deadline_s("1", -4.0) == 1.0
     assert checks.deadline_s("2", 4.0) == FIRST_CHECK_S
+
+
+@pytest.mark.parametrize(
+    ("node_s", "difference_s"), [(100.0, 0.0), (106.0, 0.0), (110.0, 4.0), (97.0, -3.0)]
+)
+def test_a_clock_is_wrong_by_what_the_duration_of_the_check_does_not_explain(node_s, difference_s):
+    assert clock_difference_s(node_s, began_s=100.0, ended_s=106.0) == difference_s
+
+
+async def test_a_check_that_takes_long_does_not_make_a_clock_wrong(monkeypatch):
+    seconds = iter([100.0, 106.0])
+
+    class Task:
+        """A task whose process takes 6 s to start."""
+
+        def options(self, **_):
+            return self
+
+        async def remote(self, nonce_path):
+            return dict.fromkeys(ray_checks.node_probe.FIELDS, "") | {"clock": "105.9"}
+
+    monkeypatch.setattr(ray_checks.time, "time", lambda: next(seconds))
+    monkeypatch.setattr(ray_checks.ray, "remote", lambda probe: Task())
+    monkeypatch.setattr(ray_checks, "problem_in", lambda found: "")
+
+    (report,) = await check_nodes([NODE], None)
+
+    assert report.checked(has_folder=False).clock_s == 0.0
+
+
+async def test_a_journals_folder_that_cannot_be_made_is_an_error_of_the_run(tmp_path):
+    (tmp_path / "file").touch()
+
+    with pytest.raises(ActorLostError, match=r"file/journal: cannot be written: Not a directory"):
+        await check_nodes([], tmp_path / "file" / "journal")

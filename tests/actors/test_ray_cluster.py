@@ -158,3 +158,12 @@ async def test_a_journal_whose_node_left_the_cluster_is_lost_before_its_heartbea
     placed = await nodes.place(cluster, "control", "journal-copy")
     assert placed["control"].name == "h2"
     assert placed["journal-copy"].name == "h3"
+
+
+async def test_room_for_workers_is_counted_on_nodes_that_passed_their_check(nodes, cluster):
+    nodes.late = ["h2"]
+    others = ["control", "scheduler-0"]
+
+    assert await cluster.room_for("worker", others, without=()) == 2
+    assert await cluster.room_for("worker", others, without={"id-h1"}) == 0
+    assert sorted(nodes.checked) == ["h1", "h2"]

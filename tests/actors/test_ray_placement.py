@@ -179,4 +179,29 @@ def test_room_is_counted_on_nodes_with_the_labels_of_the_role(cpus, labels, room
     ]
 
     constraints = PlacementConstraints(cpus=cpus, labels={"worker": labels})
-    assert room_for("worker", nodes, constraints) == room
+    assert room_for("worker", [], nodes, constraints, {}) == room
+
+
+@pytest.mark.parametrize(
+    ("cpus", "labels", "control", "room"),
+    [
+        (1.0, {"d": "x"}, ["control"], 16),
+        (1.0, {}, ["control"], 46),
+        (1.0, {}, ["queue", "cache", "binder"], 44),
+        (3.0, {}, ["control"], 13),
+        (9.0, {}, ["control"], 1),
+        (17.0, {}, ["control"], 0),
+    ],
+)
+def test_room_for_workers_is_what_control_and_schedulers_leave(cpus, labels, control, room):
+    nodes = [node("h1", 16.0, 16.0), node("h2", 16.0, 16.0), node("h3", 16.0, 16.0, d="x")]
+    constraints = PlacementConstraints(cpus, {"worker": labels}, driver_node_id="id-h1")
+    others = [*control, "scheduler-0"]
+
+    assert room_for("worker", others, nodes, constraints, {}) == room
+
+    workers = [f"worker-{index}" for index in range(room)]
+    more = [*workers, f"worker-{room}"]
+    if room:
+        assert isinstance(place([*others, *workers], nodes, constraints, {}), dict)
+    assert isinstance(place([*others, *more], nodes, constraints, {}), Unplaceable)

@@ -2,16 +2,20 @@
 
 import gc
 import threading
+from pathlib import Path
 
 import pytest
 
 from roadstead.actors.interface import ActorLostError, DeadlineError
-from roadstead.actors.runtime import ray_session
-from roadstead.actors.runtime.ray_session import RaySession
+from roadstead.actors.runtime import ray_joining, ray_session
+from roadstead.actors.runtime.ray_session import RaySession, open_session
 from roadstead.actors.runtime.ray_target import RayTarget
+from roadstead.config.ray import RayOptions
+from roadstead.protocol.errors import InputError
 from tests.actors.world import GENEROUS_S, ray_left
 
 OWN = RayTarget("local", "by the test")
+JOINED = RayTarget("10.0.0.1:6379", "ray.address")
 
 
 @pytest.fixture(autouse=True)
@@ -60,3 +64,62 @@ def test_failed_sessions_are_not_kept_until_the_process_ends(monkeypatch):
 
     # The frames of the last failure may still be referenced.
     assert kept() <= before + 1
+
+
+@pytest.fixture
+def head_answers(monkeypatch):
+    monkeypatch.setattr(ray_session, "connected", lambda addresses, timeout_s: set(addresses))
+    monkeypatch.setattr(ray_session, "is_on_a_node", lambda timeout_s: True)
+
+
+@pytest.mark.usefixtures("head_answers")
+def test_other_versions_are_named_with_what_to_install(monkeypatch):
+    def refuse(**options):
+        raise RuntimeError(
+            "Version mismatch: The cluster was started with:\n    Ray: 2.60.0\n"
+            "    Python: 3.11.9\nThis process on 10.0.0.2:0 was started with:\n"
+            "    Ray: 2.60.0\n    Python: 3.11.7\n"
+        )
+
+    monkeypatch.setattr(ray_session.ray, "init", refuse)
+
+    with pytest.raises(ActorLostError) as failure:
+        RaySession(JOINED, GENEROUS_S)
+
+    assert "Python: 3.11.9 This process" in str(failure.value)
+    assert "Python: 3.11.7; all nodes and the driver need one version" in str(failure.value)
+
+
+@pytest.mark.usefixtures("head_answers")
+def test_a_driver_on_a_machine_that_is_no_node_is_told_what_to_do(monkeypatch):
+    remedy = r"\(ray.address\) cannot be joined: this machine is no node .*`ray job submit`$"
+    monkeypatch.setattr(ray_session, "is_on_a_node", lambda timeout_s: False)
+    with pytest.raises(ActorLostError, match=remedy):
+        RaySession(JOINED, GENEROUS_S)
+    ray_left()
+
+    def refuse(**options):
+        # The raylet of another cluster runs here.
+        raise RuntimeError("No node info found matching attributes: '' when trying to resolve")
+
+    monkeypatch.setattr(ray_session, "is_on_a_node", lambda timeout_s: True)
+    monkeypatch.setattr(ray_session.ray, "init", refuse)
+    with pytest.raises(ActorLostError, match=remedy):
+        RaySession(JOINED, GENEROUS_S)
+
+
+def test_a_raylet_that_starts_is_waited_for(monkeypatch):
+    found = iter([set(), {"id"}])
+    monkeypatch.setattr(ray_joining.time, "sleep", lambda _: None)
+    monkeypatch.setattr(ray_joining.services, "find_node_ids", lambda: next(found))
+
+    assert ray_joining.is_on_a_node(GENEROUS_S)
+    monkeypatch.setattr(ray_joining.services, "find_node_ids", set)
+    assert not ray_joining.is_on_a_node(0.0)
+
+
+def test_an_initialized_ray_refuses_a_runtime_environment():
+    options = RayOptions(runtime_env=Path("env.yaml"))
+
+    with pytest.raises(InputError, match=r"ray.runtime_env.*ray.init\(runtime_env=...\)"):
+        open_session(RayTarget("", "initialized by this process"), options, 1.0, "run")

@@ -62,7 +62,7 @@ class Run:
             if name in self.actors:
                 await kill(name)
 
-        def room():
+        async def room():
             grown_by = len(workers_of(self.actors)) - self.plan.settings.workers
             return self.room - grown_by if self.placed >= PODS_BEFORE else 0
 
@@ -169,7 +169,7 @@ class Waiting:
         self.killed = []
         self.gone = ""
 
-    def room_for_workers(self):
+    async def room_for_workers(self):
         return 2
 
     def lost(self):

@@ -25,7 +25,7 @@ class PlainLauncher:
     plan: RunPlan
     inputs: RunInputs
 
-    def free_cpus(self):
+    def room_for_workers(self, settings):
         return None
 
     def prepare(self, settings: Settings, log_dir: str) -> None:

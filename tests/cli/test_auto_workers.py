@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from roadstead.cli import auto_workers
-from roadstead.cli.auto_workers import choose_workers, free_cores
+from roadstead.cli.auto_workers import FreeCores, choose_workers, free_cores
 from roadstead.cli.concurrency_options import AUTO, ConcurrencyOptions
 from roadstead.cli.plan import with_workers
 from roadstead.config.settings import Settings
@@ -43,6 +43,10 @@ class Many:
         return self._count
 
 
+def free(workers, may_grow=False):
+    return lambda: FreeCores(workers, may_grow)
+
+
 def ticking(step_s):
     return itertools.count(0.0, step_s).__next__
 
@@ -60,7 +64,7 @@ def ticking(step_s):
 def test_the_number_of_workers_is_the_one_that_pays(step_s, cores, workers, why):
     plan, inputs = plan_with("LikesFewPods"), fleet()
 
-    chosen = choose_workers(plan, inputs, cores=cores, clock_s=ticking(step_s))
+    chosen = choose_workers(plan, inputs, free(cores), clock_s=ticking(step_s))
 
     assert chosen.workers == workers
     assert why in chosen.why
@@ -82,29 +86,29 @@ def test_on_a_cluster_more_workers_may_be_added_up_to_the_number_that_pays(
 ):
     plan, inputs = plan_with("LikesFewPods"), fleet()
 
-    chosen = choose_workers(plan, inputs, cores=cores, may_grow=True, clock_s=ticking(step_s))
+    chosen = choose_workers(plan, inputs, free(cores, may_grow=True), clock_s=ticking(step_s))
 
     assert (chosen.workers, chosen.maximum) == (workers, maximum)
     assert chosen.why.endswith(why)
 
 
 @pytest.mark.parametrize(
-    ("cluster_cpus", "workers_max", "note"),
+    ("room", "workers_max", "note"),
     [
-        (6.0, 64, "; up to 64 if CPUs of the Ray cluster become free"),
-        (1000.0, 0, "number of shapes: 3000"),
+        (6, 64, "; up to 64 if CPUs of the Ray cluster become free"),
+        (1000, 0, "number of shapes: 3000"),
         (None, 0, "number of shapes: 3000"),
     ],
 )
 def test_a_run_on_a_cluster_knows_how_many_workers_it_may_have(
-    monkeypatch, capsys, cluster_cpus, workers_max, note
+    monkeypatch, capsys, room, workers_max, note
 ):
     chosen = partial(choose_workers, clock_s=ticking(3.0))
     monkeypatch.setattr(auto_workers, "choose_workers", chosen)
     monkeypatch.setattr(auto_workers.os, "sched_getaffinity", lambda _: range(9), raising=False)
     plan = plan_with("LikesFewPods")
 
-    grown = with_workers(plan, ConcurrencyOptions(workers=AUTO), fleet(), lambda: cluster_cpus)
+    grown = with_workers(plan, ConcurrencyOptions(workers=AUTO), fleet(), lambda _: room)
 
     assert grown.workers_max == workers_max
     assert capsys.readouterr().err.rstrip().endswith(note)
@@ -112,14 +116,14 @@ def test_a_run_on_a_cluster_knows_how_many_workers_it_may_have(
 
 def test_for_few_classes_of_pods_no_worker_is_started():
     chosen = choose_workers(
-        plan_with("LikesFewPods"), fleet(kinds=5), cores=4, clock_s=ticking(0.3)
+        plan_with("LikesFewPods"), fleet(kinds=5), free(4), clock_s=ticking(0.3)
     )
 
     assert (chosen.workers, "would take longer" in chosen.why) == (0, True)
 
 
 def test_without_user_plugins_no_worker_is_started():
-    chosen = choose_workers(plan_of(), fleet(), cores=4)
+    chosen = choose_workers(plan_of(), fleet(), free(4))
 
     assert (chosen.workers, "no plugin of yours" in chosen.why) == (0, True)
 
@@ -140,7 +144,7 @@ def test_workers_list_the_best_nodes_of_large_fleets(changes, cores, workers, wh
     given = {"runtime": "ray", "kernel": True, "tie_break": "random", **changes}
     plan = replace(plan, settings=plan.settings.model_copy(update=given))
 
-    chosen = choose_workers(plan, replace(inputs, nodes=Many(40_000)), cores=cores)
+    chosen = choose_workers(plan, replace(inputs, nodes=Many(40_000)), free(cores))
 
     assert (chosen.workers, why in chosen.why) == (workers, True)
 
@@ -150,27 +154,22 @@ def test_for_few_classes_on_a_large_fleet_no_worker_is_started():
     given = {"runtime": "ray", "kernel": True, "tie_break": "random"}
     plan = replace(plan, settings=plan.settings.model_copy(update=given))
 
-    chosen = choose_workers(plan, replace(inputs, nodes=Many(40_000)), cores=8)
+    chosen = choose_workers(plan, replace(inputs, nodes=Many(40_000)), free(8))
 
     assert (chosen.workers, "would take longer" in chosen.why) == (0, True)
 
 
+def test_room_on_a_cluster_is_counted_only_if_workers_could_pay():
+    def count():
+        raise AssertionError("the check of nodes takes time")
+
+    assert choose_workers(plan_of(), fleet(), count).workers == 0
+
+
 def test_actors_of_one_process_leave_no_core_to_workers():
-    assert free_cores(Settings(runtime="inline")) == 0
+    assert free_cores(Settings(runtime="inline")) == FreeCores(0)
 
 
-@pytest.mark.parametrize(
-    ("cluster_cpus", "more", "cores"),
-    [
-        (12.0, {}, 10),
-        (12.5, {"schedulers": 4}, 7),
-        (12.0, {"ray": {"cpus_per_process": 2}}, 4),
-        (12.0, {"ray": {"cpus_per_process": 0}}, 10),
-        (1.0, {}, 0),
-        (10_000.0, {}, 64),
-    ],
-)
-def test_on_a_cluster_its_free_cpus_count(cluster_cpus, more, cores):
-    settings = Settings.model_validate({"runtime": "ray", **more})
-
-    assert free_cores(settings, cluster_cpus) == cores
+@pytest.mark.parametrize(("room", "workers"), [(0, 0), (10, 10), (10_000, 64)])
+def test_on_a_cluster_the_room_on_its_nodes_counts(room, workers):
+    assert free_cores(Settings(runtime="ray"), room) == FreeCores(workers, may_grow=True)

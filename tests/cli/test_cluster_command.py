@@ -31,7 +31,7 @@ class ClusterLauncher(PlainLauncher):
 
 
 def run(launcher, *arguments):
-    return CliRunner().invoke(build_cli(lambda: launcher), ["cluster", *arguments])
+    return CliRunner().invoke(build_cli(lambda: launcher), ["cluster", *map(str, arguments)])
 
 
 def test_healthy_nodes_are_reported_as_such():
@@ -44,6 +44,15 @@ def test_healthy_nodes_are_reported_as_such():
     assert "2.5 of 4" in result.output
     assert "seen" in result.output
     assert launcher.settings.ray.address == "auto"
+
+
+def test_a_settings_file_of_an_inline_run_does_not_hinder_the_check(tmp_path):
+    settings = tmp_path / "roadstead.yaml"
+    settings.write_text("runtime: inline\n")
+
+    result = run(ClusterLauncher(WELL), "check", "--ray-address", "h:1", "--settings", settings)
+
+    assert result.exit_code == 0, result.output
 
 
 def test_problems_and_wrong_clocks_are_named_below_the_table():

@@ -276,6 +276,19 @@ def test_flags_override_the_settings_file(
     assert (plan.runtime, plan.schedulers, plan.journal) == ("inline", 2, tmp_path / "journal")
 
 
+def test_an_address_of_ray_is_refused_for_a_run_in_this_process(
+    run: Run, trace: Path, tmp_path: Path
+) -> None:
+    settings = tmp_path / "mine.yaml"
+    settings.write_text("runtime: inline\n")
+    for inline in (("--runtime", "inline"), ("--settings", settings)):
+        refused = run("schedule", "--trace", trace, "--ray-address", "10.0.0.1:6379", *inline)
+
+        assert refused.exit_code == 2
+        assert "--ray-address" in refused.output
+        assert "has no use with the runtime inline" in refused.output
+
+
 def test_a_run_is_planned_with_the_preset(run: Run, launcher: PlainLauncher, trace: Path) -> None:
     run("schedule", "--trace", trace, "--preset", "binpack")
 

@@ -28,6 +28,8 @@ def test_a_flag_replaces_the_address_of_the_file():
         ('ray: {address: "https://h"}', "ray.address.*dashboard"),
         ("ray: {address: head}", "ray.address.*must be local, auto, or the HOST:PORT"),
         ("ray: {address: 'h h:1'}", "ray.address.*must be local"),
+        ("ray: {address: '127.0.0.1:0'}", "ray.address.*port from 1 to 65535"),
+        ("ray: {address: '127.0.0.1:99999'}", "ray.address.*port from 1 to 65535"),
         ("ray: {cpus_per_process: -1}", "ray.cpus_per_process"),
         ("ray: {metrics_interval_s: -1}", "ray.metrics_interval_s"),
         ("ray: {metrics_interval_s: 9999}", "ray.metrics_interval_s"),

@@ -225,7 +225,44 @@ def test_another_file_of_the_same_module_is_refused(tmp_path):
     assert [name for name, _ in digests] == ["digested_in_folder"]
     check_digests(digests, [path])
     file.write_text(file.read_text() + "\n# changed\n")
-    with pytest.raises(InputError, match=r"digested_in_folder.py.*differs from the file"):
+    with pytest.raises(InputError, match=r"digested_in_folder.py.*differs from the code"):
+        check_digests(digests, [path])
+
+
+def package_of(folder, name):
+    """A package with a plugin, and a module that the plugin may import."""
+    package = folder / name
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "plug.py").write_text(textwrap.dedent(MINE))
+    (package / "helper.py").write_text("WEIGHT = 1\n")
+    path = f"{name}.plug:Fixed"
+    load_plugins([path], str(folder))
+    return path, package
+
+
+def test_another_module_of_the_plugins_package_is_refused(tmp_path):
+    path, package = package_of(tmp_path, "digested_package")
+    digests = digests_of([path])
+
+    (package / "__pycache__").mkdir(exist_ok=True)
+    (package / "__pycache__" / "left.py").write_text("what Python leaves does not count")
+    (package / ".#plug.py").symlink_to("nowhere")
+    check_digests(digests, [path])
+    (package / "helper.py").write_text("WEIGHT = 2\n")
+    with pytest.raises(InputError, match=r"digested_package/plug.py.*all modules of its package"):
+        check_digests(digests, [path])
+
+
+def test_the_digest_of_a_large_package_is_bounded_and_still_sees_sizes(tmp_path, monkeypatch):
+    monkeypatch.setattr(user_plugins, "MAX_DIGEST_BYTES", 8)
+    path, package = package_of(tmp_path, "large_package")
+    digests = digests_of([path])
+
+    (package / "helper.py").write_text("WEIGHT = 2\n")
+    check_digests(digests, [path])
+    (package / "helper.py").write_text("WEIGHT = 22\n")
+    with pytest.raises(InputError):
         check_digests(digests, [path])
 
 
