@@ -32,9 +32,9 @@ system = {"worker_niceness": 0}
 size = {"num_cpus": 2, "object_store_memory": 80 << 20}
 lean = {"no_monitor": True, "include_log_monitor": False, "_system_config": system}
 cluster = Cluster(initialize_head=True, head_node_args={**size, **lean})
-trace = generate_fleet(300, 960, 1)
+trace = generate_fleet(300, 420, 1)
 inputs = inputs_of(trace.nodes(), trace.pods())
-# 240 batches, each with a pause: the run lasts until the new processes answer.
+# Batches with pauses, some 40 s: the run lasts until the new processes answer (10 s, if idle).
 slow = {"batch": {"job_s": 0.08, "task_s": 0.0}, "service": {"job_s": 0.08, "task_s": 0.0}}
 settings = Settings(batch=4, seed=3, decision_time=slow)
 opened, joined, notes = [], [], []
@@ -75,5 +75,5 @@ def test_a_node_that_joins_gets_workers():
     processes, is_same, pods, notes = json.loads(ended.stdout.splitlines()[-1])
     assert processes == ["control", "scheduler-0", "worker-0", "worker-1", "worker-2"]
     assert is_same, "more workers change no decision"
-    assert pods > 500
+    assert pods > 300
     assert "worker-2 on " in notes[-1]
