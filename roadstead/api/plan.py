@@ -71,7 +71,7 @@ def _default_with_plugins(plugins: tuple[str, ...], note: OnNote) -> ConfigText:
 
 
 def _check_config(text: str, source: str, plugins: tuple[str, ...], note: OnNote) -> ConfigText:
-    """Check a configuration, and return it with the plugins that it may name. InputError if wrong."""
+    """Check a configuration; return it with the plugins that it may name. InputError if wrong."""
     from roadstead.api.plugin_choice import choose_plugins, load_with
 
     chosen = choose_plugins(plugins, text)
