@@ -115,12 +115,12 @@ def make_plan(
     """Make the plan of a run, and check what can be checked before it. Raises InputError."""
     plan = RunPlan(
         settings,
-        config.text,
-        config.source,
-        cluster,
-        log_dir,
-        config.plugins,
-        config.plugin_dir,
+        config_text=config.text,
+        config_source=config.source,
+        cluster=cluster,
+        log_dir=log_dir,
+        plugins=config.plugins,
+        plugin_dir=config.plugin_dir,
         resume=resume,
         directory=working_directory(),
     )
