@@ -61,7 +61,7 @@ def free_cores(settings: Settings, cluster_cpus: float | None = None) -> int:
         return 0
     if cluster_cpus is not None:
         reserved = settings.ray.cpus_per_process or 1
-        # One process holds queue, cache and binder.
+        # Queue, cache and binder share a process.
         other_processes = 1 + settings.scheduler_count + (settings.journal_copy is not None)
         return max(0, min(MAX_WORKERS, int(cluster_cpus / reserved) - other_processes))
     # Some systems have no sched_getaffinity.
