@@ -71,10 +71,7 @@ def _default_with_plugins(plugins: tuple[str, ...], note: OnNote) -> ConfigText:
 
 
 def _check_config(text: str, source: str, plugins: tuple[str, ...], note: OnNote) -> ConfigText:
-    """Check a configuration, and return it with the plugins that it may name.
-
-    InputError if it is wrong.
-    """
+    """Check a configuration; return it with the plugins that it may name. InputError if wrong."""
     from roadstead.api.plugin_choice import choose_plugins, load_with
 
     chosen = choose_plugins(plugins, text)
@@ -118,12 +115,12 @@ def make_plan(
     """Make the plan of a run, and check what can be checked before it. Raises InputError."""
     plan = RunPlan(
         settings,
-        config.text,
-        config.source,
-        cluster,
-        log_dir,
-        config.plugins,
-        config.plugin_dir,
+        config_text=config.text,
+        config_source=config.source,
+        cluster=cluster,
+        log_dir=log_dir,
+        plugins=config.plugins,
+        plugin_dir=config.plugin_dir,
         resume=resume,
         directory=working_directory(),
     )

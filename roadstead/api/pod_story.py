@@ -44,7 +44,7 @@ class StoredPod:
 class Attempts:
     """Equal attempts in succession, from the table `attempts`.
 
-    outcome: "bound" or another. node: that it was bound to, or "". nominated: the nominated node,
+    outcome: "bound" or "pending". node: that it was bound to, or "". nominated: the nominated node,
     or "". message: why it was refused; "" if it was bound. plugins: that refused it. victims: UIDs
     of the pods that were preempted for it. Lists are separated by commas.
     """

@@ -32,7 +32,7 @@ UNFINISHED: Final = ".unfinished"
 """Suffix of a file that is being written."""
 
 PODS: Final = "pods"
-"""A table that every run has from its start."""
+"""The table by which the folder of a run is recognized."""
 
 MAX_RECORD_BYTES: Final = 16 << 20
 MAX_SUMMARY_BYTES: Final = 1 << 28

@@ -64,6 +64,7 @@ class _ScenarioRuns:
 
 
 def _play(plan: CompiledScenario, variant: Variant, folder: Path | None) -> dict[str, float]:
+    # The code is loaded once in a process; Coverage counts the pods that it decides.
     compiled_kernel = CompiledKernel(load(), Coverage())
     recorder = MetricsRecorder(plan)
     if folder is None:

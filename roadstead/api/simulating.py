@@ -182,6 +182,7 @@ def play_all(
     the others written. also: a further recorder of each run. Raises PartDiffersError,
     LimitExceededError, QueueFullError, OSError.
     """
+    # One for all runs: loading takes long. Coverage counts the pods that it decides.
     compiled_kernel = CompiledKernel(load(), Coverage())
     for name, variant in variants.items():
         path = folder / name

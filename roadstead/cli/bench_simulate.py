@@ -83,6 +83,7 @@ class ScenarioFigures:
 def bench_simulate(names: Sequence[str], openb: Path | None, *, slow: bool, as_json: bool) -> None:
     """Play the chosen scenarios and print their figures. Raises InputError."""
     plans = chosen_plans(names, has_openb=openb is not None, slow=slow)
+    # One for all scenarios: loading takes long. Coverage counts the pods that it decides.
     compiled_kernel = CompiledKernel(load(), Coverage())
     results = [measure(each, openb, compiled_kernel) for each in plans]
     commit = commit_of(Path(__file__).parent)

@@ -73,7 +73,7 @@ def check_command(folder: Path, show: int, output_format: OutputFormat) -> None:
     if not journal.is_dir() or not any(journal.glob("*.segment")):
         rule = "holds no journal (roadstead schedule --output writes one, roadstead demo does not)"
         raise InputError(rule, source=str(journal))
-    # A file of this name marks a copy that was still being filled.
+    # This file marks a copy that may lack acknowledged records.
     if (journal / INCOMPLETE).exists():
         rule = "is a copy that lacks records of its journal: check the journal, or another copy"
         raise InputError(rule, source=str(journal))
@@ -114,7 +114,7 @@ def _checked(journal: Path, output: Path | None) -> _Found:
 
     reader, checker, bound = Reader(RealDisk(journal), stops_at_damage=True), Checker(), BoundPods()
     try:
-        # A group of records was flushed together.
+        # The records of a group were written together.
         for group in reader.groups():
             bound.apply(group)
             for record in group:
@@ -122,7 +122,7 @@ def _checked(journal: Path, output: Path | None) -> _Found:
     except JournalError as unreadable:
         raise InputError(str(unreadable)) from unreadable
     result = checker.finish()
-    # A file of this name marks a run whose outcome was written.
+    # This file marks the journal of a run whose output is written.
     is_finished = (journal / FINISHED).exists()
     count = None
     if is_finished and output is not None:

@@ -74,6 +74,7 @@ def demo_command(
                                            # on a Ray cluster
     """
     if live:
+        # The last condition: any option of a run but --seed.
         if (
             small
             or nodes

@@ -89,6 +89,7 @@ def explain_command(
       roadstead explain openb-pod-0017 --trace openb.trace --top 3
       roadstead explain web-0 --cluster cluster.yaml --format json | jq .best
     """
+    # Neither of them, or both.
     if (pod is None) != all_pending:
         raise click.UsageError("no pod given, or two choices: use either POD or --all-pending")
     source.check(options.config)

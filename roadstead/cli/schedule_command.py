@@ -78,6 +78,7 @@ def schedule_command(
         target.check(may_replace=force or options.resume)
         settings = plans.read_settings(options, output, concurrency.overrides())
         config = plans.read_config(options)
+        # Ray starts in the background while the inputs are read.
         session.launcher().prepare(
             plans.with_maximum_workers(settings, concurrency), plans.log_dir(options)
         )

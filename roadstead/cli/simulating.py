@@ -155,6 +155,7 @@ def print_waits(console: Console, summaries: Mapping[str, RunSummary]) -> None:
     from roadstead.protocol.errors import printable
     from roadstead.report.text_table import Column, print_table, text_column
 
+    # Headings of the columns of waits; those before them are the run and its counts.
     quantiles = HEADS[6:]
     columns = [text_column("owner"), Column("bound"), *map(Column, quantiles)]
     for name, summary in summaries.items():

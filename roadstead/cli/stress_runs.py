@@ -36,6 +36,7 @@ def check_jobs(engine: str, options: JobOptions, output: Path | None) -> None:
     """Raise InputError if the options do not fit the engine or each other."""
     if options.resume and output is None:
         raise InputError("needs the --output folder of the sweep to continue", source="--resume")
+    # Reports a wrong settings file before any run.
     used_settings(options)
     if engine in PARALLEL_ENGINES:
         return
@@ -110,7 +111,10 @@ def _work(
     output: Path | None,
     options: JobOptions,
 ) -> Work:
-    """Return the tasks of all runs, each as plain values that can be sent to other processes."""
+    """Return the tasks of all runs, as plain values that can be sent to other processes.
+
+    output: folder of the journals; None for temporary ones.
+    """
     runs: list[dict[str, Plain]] = [
         {"values": cast("dict[str, Plain]", values), "seed": seed} for values, seed in sweep.runs()
     ]

@@ -5,7 +5,7 @@ from click.testing import CliRunner
 
 from roadstead.actors.runs import bench_run
 from roadstead.actors.runs.launch import ActorLauncher
-from roadstead.cli.bench_table import FILE_CHARS, wide_console
+from roadstead.cli.bench_table import WIDTH_OF_FILE_CHARS, wide_console
 from roadstead.cli.main import build_cli
 from tests.bench.cases import NODES, POD, PODS, case, write_cases
 
@@ -237,4 +237,4 @@ def test_a_profile_that_can_not_be_written_is_reported(tmp_path):
 
 
 def test_no_name_is_broken_without_a_terminal():
-    assert wide_console().width == FILE_CHARS
+    assert wide_console().width == WIDTH_OF_FILE_CHARS

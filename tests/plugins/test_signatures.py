@@ -94,7 +94,7 @@ def signed_alike(plugin, facts):
 
 def check(asked, seed, place):
     fleet = sample_fleet(seed, nodes=9, pods=30)
-    table = fleet.table()
+    table = fleet.make_table()
     classes = fleet.classes()
     facts = classes[place % len(classes)]
     expected = told(asked, facts, table)
@@ -144,7 +144,7 @@ def test_equal_signatures_get_equal_answers_with_other_arguments(name, seed, pla
 @given(seed=seeds, place=places)
 def test_pods_of_one_class_of_the_default_profile_get_equal_answers_from_every_plugin(seed, place):
     fleet = sample_fleet(seed, nodes=9, pods=30)
-    table, classes = fleet.table(), fleet.classes()
+    table, classes = fleet.make_table(), fleet.classes()
     facts = classes[place % len(classes)]
     numbers = PodClasses()
     profile = subject("NodeName").profiles_with(numbers)["default-scheduler"]

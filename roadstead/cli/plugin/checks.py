@@ -20,7 +20,7 @@ from roadstead.cli.plugin.plugin_under_test import (
     answers,
     answers_of,
 )
-from roadstead.cli.plugin.samples import SampleFleet, variants
+from roadstead.cli.plugin.samples import SampleFleet, pods_with_one_change
 from roadstead.facts.pod import PodFacts
 from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.plugin import MAX_NODE_SCORE, Effect, Plugin, Reads
@@ -76,7 +76,7 @@ _ANSWERS_ARE_VALID = f"answers for every pod and node; scores within 0..{MAX_NOD
 
 
 def _comparing_checks(subject: PluginUnderTest) -> list[tuple[str, CheckFunction, str]]:
-    """(name, check, text on success) of the checks that compare answers."""
+    """Return (name, check, text on success) of the checks that compare answers."""
     named: list[tuple[str, CheckFunction, str]] = [
         (
             "workers",
@@ -105,6 +105,7 @@ def _run_check(
     subject: PluginUnderTest,
     fleets: Fleets,
 ) -> Check:
+    """Run one check on all fleets, up to the first failure."""
     cases = 0
     for fleet in fleets:
         try:
@@ -121,6 +122,7 @@ def _run_check(
 def _check_workers(subject: PluginUnderTest, fleet: SampleFleet) -> CaseResults:
     # "plain" is the reference path; a number is the path with so many workers.
     expected = play(open_path("plain", subject.profiles_with), fleet)
+    # An error that names the plugin is a failure of its own.
     for each in expected:
         yield each.text if f'"{subject.name}"' in each.error else None
     for workers in WORKERS:
@@ -135,7 +137,7 @@ def _classes(fleet: SampleFleet) -> list[PodFacts]:
 
 
 def _check_second_call(subject: PluginUnderTest, fleet: SampleFleet) -> CaseResults:
-    table = fleet.table()
+    table = fleet.make_table()
     evaluations = [_evaluation(subject, facts, table) for facts in _classes(fleet)]
     for evaluation in evaluations:
         first = answers_of(evaluation)
@@ -161,7 +163,7 @@ def _evaluation(subject: PluginUnderTest, facts: PodFacts, table: NodeTable) -> 
 
 def _check_table(subject: PluginUnderTest, fleet: SampleFleet) -> CaseResults:
     classes = PodClasses()
-    table, untouched = fleet.table(classes), fleet.table(classes)
+    table, untouched = fleet.make_table(classes), fleet.make_table(classes)
     for facts in _classes(fleet):
         answers(subject, facts, table)
         differences = table.differences(untouched)
@@ -173,7 +175,7 @@ def check_reads(subject: PluginUnderTest, fleet: SampleFleet) -> CaseResults:
 
     An update evaluates only the rows that changed in what the plugin declares to read.
     """
-    table = fleet.table()
+    table = fleet.make_table()
     evaluations = [_evaluation(subject, facts, table) for facts in _classes(fleet)]
     pre_scores: list[PreScoreOutcome | None] = []
     for evaluation in evaluations:
@@ -206,7 +208,7 @@ def _change_pods(table: NodeTable, fleet: SampleFleet) -> None:
 
 
 def _check_answers(subject: PluginUnderTest, fleet: SampleFleet) -> CaseResults:
-    table = fleet.table()
+    table = fleet.make_table()
     location = LOCATION_OF_SCORES.get(subject.name, "")
     for facts in fleet.classes():
         found = answers(subject, facts, table)
@@ -222,14 +224,14 @@ def _check_answers(subject: PluginUnderTest, fleet: SampleFleet) -> CaseResults:
 
 def _check_signature(subject: PluginUnderTest, fleet: SampleFleet) -> CaseResults:
     """Pods that differ in one fact but have equal signatures must have equal answers."""
-    table = fleet.table()
+    table = fleet.make_table()
     plugin = subject.build()
     for facts in _classes(fleet):
         signed = plugin.sign(facts)
         # A signature that cannot be hashed is a failure.
         hash(signed)
         expected = None
-        for name, other in variants(facts):
+        for name, other in pods_with_one_change(facts):
             if signed is None or plugin.sign(other) != signed:
                 continue
             expected = expected or answers(subject, facts, table)
@@ -240,7 +242,7 @@ def _check_signature(subject: PluginUnderTest, fleet: SampleFleet) -> CaseResult
 
 def check_shapes(subject: PluginUnderTest, fleet: SampleFleet) -> CaseResults:
     """Pods that differ only in requested amounts must have equal answers (`shares_by_shape`)."""
-    table = fleet.table()
+    table = fleet.make_table()
     for facts in _classes(fleet):
         both = [answers(subject, each, table) for each in (facts, _larger(facts))]
         if subject.plugin_class.reads is Reads.ROW:
@@ -253,13 +255,13 @@ def check_shapes(subject: PluginUnderTest, fleet: SampleFleet) -> CaseResults:
 
 def check_effects(subject: PluginUnderTest, fleet: SampleFleet) -> CaseResults:
     """Placed pods of equal effect must change the answers for the same pods."""
-    table = fleet.table()
+    table = fleet.make_table()
     profile = subject.only_this_plugin(table.classes)
     for facts in _classes(fleet):
         pod_class = table.classes.pod_class(facts)
         # By effects of a placed pod: whether each effect may change the answers for `pod_class`.
         first: dict[tuple[Effect, ...], list[bool]] = {}
-        for each in (facts, *(other for _, other in variants(facts))):
+        for each in (facts, *(other for _, other in pods_with_one_change(facts))):
             effects = profile.effects(table.classes.pod_class(each))
             changed = [effect.may_change(pod_class) for effect in effects]
             expected = first.setdefault(effects, changed)
@@ -294,7 +296,7 @@ def _count_signatures(subject: PluginUnderTest, fleets: Fleets) -> Check:
 
 def _measure_speed(subject: PluginUnderTest, fleet: SampleFleet) -> Check:
     """Measure the time of the plugin alone, for one pod on the fleet's table."""
-    table = fleet.table()
+    table = fleet.make_table()
     spent_s = []
     for facts in islice(_classes(fleet), SPEED_CALLS):
         evaluation = _evaluation(subject, facts, table)

@@ -44,7 +44,7 @@ _GIB: Final = 1 << 30
 
 
 def _affinity(topology_key: str, weight: int = 0) -> tuple[PodAffinityTerm, ...]:
-    """A term for the pods of app "web". weight: 0 for a required term."""
+    """Return a term for the pods of app "web". weight: 0 for a required term."""
     return (PodAffinityTerm(topology_key, _WEB, ("demo",), namespace_selector=None, weight=weight),)
 
 
@@ -114,7 +114,7 @@ class SampleFleet:
     """Nodes in order of arrival, and pods to be scheduled in order of arrival.
 
     label: prefix of the texts of failed checks; "" if there is only one fleet. running: pods with a
-    node. placed: the (node name, pod) pairs of `table`; None: chosen by the seed.
+    node. placed: the (node name, pod) pairs of `make_table`; None: chosen by the seed.
     """
 
     label: str
@@ -124,7 +124,7 @@ class SampleFleet:
     running: tuple[RunningPod, ...] = ()
     placed: tuple[tuple[str, PodFacts], ...] | None = None
 
-    def table(self, classes: PodClasses | None = None) -> NodeTable:
+    def make_table(self, classes: PodClasses | None = None) -> NodeTable:
         """Make a table of the nodes, with pods on them.
 
         Without `placed`, every pod is added to a node chosen by the seed, and every third one is
@@ -148,7 +148,7 @@ class SampleFleet:
         return table
 
     def classes(self) -> list[PodFacts]:
-        """The distinct facts of the pods, in order."""
+        """Return the distinct facts of the pods, in order."""
         return list(dict.fromkeys(facts for _, facts in self.pods))
 
     def labelled(self, text: str) -> str:
@@ -165,7 +165,7 @@ class SampleFleet:
 
 
 def sample_fleet(seed: int, nodes: int = 40, pods: int = 120) -> SampleFleet:
-    """A fleet that depends on the seed. Raises ValueError for counts out of range."""
+    """Generate the fleet of a seed. Raises ValueError for counts out of range."""
     trace = generate_fleet(nodes, pods, seed, zones=ZONES)
     rng = random_stream(seed, "facts")
     return SampleFleet(
@@ -176,7 +176,7 @@ def sample_fleet(seed: int, nodes: int = 40, pods: int = 120) -> SampleFleet:
     )
 
 
-def variants(facts: PodFacts) -> Iterator[tuple[str, PodFacts]]:
+def pods_with_one_change(facts: PodFacts) -> Iterator[tuple[str, PodFacts]]:
     """Yield (fact, the pod with another of its `POD_VALUES`), for every fact and value."""
     for name, values in POD_VALUES.items():
         for value in values:
