@@ -42,7 +42,7 @@ class CachedClass:
         current = filters_called_per_pod(evaluation)
         if not current or self.lasting != lasting or class_input.shared_evaluation is not None:
             return False
-        if kernel_class(class_input).reads_other_nodes or class_input.pre_score.weighs_feasible:
+        if kernel_class(class_input).reads_other_nodes or class_input.pre_score.reads_feasible:
             return False
         plugins = [each for each in profile.cross_node if each not in current]
         return self.validity.holds(table, profile, plugins, evaluation.pod)
@@ -95,5 +95,5 @@ def is_shareable(class_input: ClassInput) -> bool:
     return (
         class_input.pre_filter.status.is_success
         and bool(class_input.scores.evaluation.feasible.any())
-        and not class_input.pre_score.weighs_feasible
+        and not class_input.pre_score.reads_feasible
     )

@@ -36,6 +36,7 @@ def avoided_controllers(annotations: Mapping[str, str]) -> tuple[tuple[str, str]
 
 
 def _refuse(constant: str) -> float:
+    """Refuse NaN and infinities, which Go does not decode."""
     raise _MalformedError(constant)
 
 
@@ -55,6 +56,7 @@ def _field(mapping: dict[str, object], name: str, kind: type[T]) -> T:
 
 
 def _as(kind: type[T], value: object) -> T:
+    """Return a value of a JSON type, an empty one for null; _MalformedError for another type."""
     if value is None:
         return kind()
     if not isinstance(value, kind):

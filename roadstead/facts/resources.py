@@ -1,4 +1,4 @@
-"""Classes of resource names (upstream pkg/apis/core/v1/helper and scheduler/util)."""
+"""Groups of resources by their names (upstream pkg/apis/core/v1/helper and scheduler/util)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NATIVE_DOMAIN = "kubernetes.io/"
 
 @lru_cache(maxsize=4096)
 def is_scalar_resource(name: str) -> bool:
-    """Whether a node's scalar map may hold the resource; other unknown names are never counted."""
+    """Whether a resource is one of upstream's scalar resources; other unknown ones do not count."""
     return (
         is_extended_resource(name)
         or name.startswith((HUGE_PAGES_PREFIX, ATTACHABLE_VOLUMES_PREFIX))

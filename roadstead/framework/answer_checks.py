@@ -19,6 +19,7 @@ from roadstead.protocol.errors import cut_short
 from roadstead.protocol.status import Code, Status
 
 Args = tuple[Any, ...]
+"""The arguments of a plugin's method, without `self`."""
 
 
 class WrongAnswerError(Exception):
@@ -26,6 +27,7 @@ class WrongAnswerError(Exception):
 
 
 def wrong(answer: object, wanted: str) -> WrongAnswerError:
+    """Return the error of an answer. wanted: what the method must return."""
     return WrongAnswerError(f"returned {shown(answer)}, want {wanted}")
 
 
@@ -58,6 +60,7 @@ def pre_filter_result(answer: object, args: Args) -> PreFilterResult:
 
 
 def filter_result(answer: object, args: Args) -> FilterResult:
+    """Check a result of Filter. args: (state, pod, table)."""
     if not isinstance(answer, FilterResult):
         raise wrong(answer, "a FilterResult")
     if answer.codes is None:
@@ -102,6 +105,7 @@ def post_filter_result(answer: object, args: Args) -> PostFilterResult:
 
 
 def permission(answer: object, args: Args) -> tuple[Status, float]:
+    """Check an answer of Permit."""
     if not isinstance(answer, tuple) or len(answer) != 2:
         raise wrong(answer, "a Status and seconds")
     result, timeout_s = answer
@@ -115,11 +119,11 @@ def anything(answer: object, args: Args) -> object:
 
 
 def nothing(answer: object, args: Args) -> None:
-    """Accept and drop any value, as of a method that returns none."""
+    """Accept and drop any value, for a method that should return None."""
     return None
 
 
-def truth(answer: object, args: Args) -> bool:
+def truth_value(answer: object, args: Args) -> bool:
     return bool(answer)
 
 
@@ -135,7 +139,7 @@ def effect(answer: object, args: Args) -> Effect:
     return answer
 
 
-def count(answer: object, args: Args) -> int | None:
+def candidate_count(answer: object, args: Args) -> int | None:
     if answer is not None and not isinstance(answer, int):
         raise wrong(answer, "a number of candidates, or None")
     return answer
@@ -151,7 +155,10 @@ def passing_count(answer: object, args: Args) -> int:
 
 
 def sort_key(answer: object, args: Args) -> tuple[float | str, ...]:
-    """Return a key that can be compared with any other: a rank of its type precedes each part."""
+    """Return a key that can be compared with any other key.
+
+    Each part is preceded by a rank of its type, so that texts are never compared with numbers.
+    """
     if not isinstance(answer, tuple):
         raise wrong(answer, "a tuple of numbers and texts")
     parts: list[float | str] = []
@@ -166,6 +173,6 @@ def sort_key(answer: object, args: Args) -> tuple[float | str, ...]:
 
 
 def events(answer: object, args: Args) -> tuple[RegisteredEvent, ...]:
-    if not isinstance(answer, Sequence) or not all(isinstance(e, RegisteredEvent) for e in answer):
-        raise wrong(answer, "RegisteredEvents")
-    return tuple(answer)
+    if isinstance(answer, Sequence) and all(isinstance(each, RegisteredEvent) for each in answer):
+        return tuple(answer)
+    raise wrong(answer, "RegisteredEvents")

@@ -35,10 +35,10 @@ class PluginArguments(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, alias_generator=to_camel)
 
 
-A = TypeVar("A", bound=PluginArguments)
+ArgumentsT = TypeVar("ArgumentsT", bound=PluginArguments)
 
 
-def parse_arguments(model: type[A], value: object, *, field: str) -> A:
+def parse_arguments(model: type[ArgumentsT], value: object, *, field: str) -> ArgumentsT:
     """Return the arguments for a value of a configuration, where None means no arguments.
 
     ConfigError with every invalid field, below `field`.

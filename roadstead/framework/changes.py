@@ -48,8 +48,9 @@ def pod_change_events(old: PodFacts, new: PodFacts, *, is_assigned: bool) -> lis
     Tolerations are compared by number, as upstream does: the API server only permits to add them.
     """
     resource = EventResource.ASSIGNED_POD if is_assigned else EventResource.UNSCHEDULABLE_POD
-    seen = EventPod(old, is_assigned), EventPod(new, is_assigned)
-    change: ObjectChange[object] = ObjectChange(*seen, of_waiting_pod=not is_assigned)
+    change: ObjectChange[object] = ObjectChange(
+        EventPod(old, is_assigned), EventPod(new, is_assigned), of_waiting_pod=not is_assigned
+    )
     before, after = dict(old.requests), dict(new.requests)
     shrunk = any(name not in after or amount > after[name] for name, amount in before.items())
     ungated = bool(old.scheduling_gates) and not new.scheduling_gates

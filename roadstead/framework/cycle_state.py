@@ -19,7 +19,8 @@ class CycleState:
     """Values by key, usually a plugin's name; one CycleState per pod class and evaluation.
 
     node_count: the number of all nodes. skipped: plugins whose PreFilter or PreScore returned Skip.
-    before: PreFilter's state, if this is PreScore's; its values are read here, too, never changed.
+    before: PreFilter's state, if this is PreScore's state; its values can be read here, too, but
+    are not changed.
     """
 
     __slots__ = ("_before", "_values", "node_count", "skipped")

@@ -26,7 +26,7 @@ class Diagnosis:
 
     refused: status → number of nodes. lowest_priority: of all pods on all nodes; None for no pods.
     pre_filter: PreFilter's status; not Success if it rejected the pod.
-    unreached: plugins whose PreFilter did not run in that case.
+    unreached: plugins whose PreFilter did not run, because PreFilter rejected the pod before.
     narrowed_by: plugins whose PreFilter restricted the nodes by name, and "Extender".
     refused_nodes: by plugin, the nodes that it refused, for PostFilter plugins that read them.
     """
@@ -66,10 +66,12 @@ class Diagnosis:
 
     def helpful(self) -> int:
         """Return how many nodes are Unschedulable: removing pods might make this pod fit."""
-        return sum(n for status, n in self.refused.items() if status.code is Code.UNSCHEDULABLE)
+        return sum(
+            nodes for status, nodes in self.refused.items() if status.code is Code.UNSCHEDULABLE
+        )
 
     def message(self, post_filter: str = "") -> str:
-        """Return the text of the FailedScheduling event."""
+        """Return the text of the FailedScheduling event. post_filter: PostFilter's message."""
         if not self.node_count:
             return NO_NODES
         text = f"0/{self.node_count} nodes are available:"

@@ -2,8 +2,8 @@
 
 The answer for a row depends on the outcome of PreFilter and PreScore, and on the row itself. So
 after the first full run only changed rows are evaluated again, and plugins that read only a node's
-own facts evaluate only the rows whose facts changed. Causes of a full run: another outcome of
-PreFilter; added or removed nodes; changed nodes, if a plugin reads other nodes.
+own facts evaluate only the rows whose facts changed. Causes of another full run: another outcome of
+PreFilter; added or removed nodes; changed nodes, if a plugin reads nodes other than the row's.
 
     run_pre_filter()               PreFilter, over all rows as they are
     update(pre_filter)             Filter
@@ -59,30 +59,34 @@ _PARTS_MAX = 64
 """Sets of changed rows that wait for Score; more are merged, so that classes which are filtered
 again and again without a Score use little memory."""
 _NO_POSITION = np.int32(2**31 - 1)
+"""In `positions`: no filter refused the row yet. Higher than the position of any filter."""
+_EXCLUDED_POSITION = -1
+"""In `positions` of excluded rows: lower than that of any filter, so that none replaces it."""
 
 
 class Evaluation:
     """Answers of a profile for one pod class over one table.
 
     codes: int32[row]: PASSED, EXCLUDED, or k > 0 for `statuses[k - 1]`.
-    positions: int32[row], index of the filter plugin that refused (large for none).
+    positions: int32[row], index of the filter plugin that refused; _NO_POSITION for none.
     raw: per score plugin int64[row], or None where it was skipped.
     state, score_state: the states that Filter and Score read.
     pre_score: Success, or the Error of PreScore or Score.
     is_bare: feasible rows are scored as nodes without pods and images, because an extender returned
     node objects (`roadstead.nodes.bare`).
     worker_results: of users' plugins, for the next full run; None once it has scored all rows.
-    dry_runs: results of dry runs of preemption per row, for these inputs.
+    dry_runs: results of dry runs of preemption per row, for the present outcome of PreFilter.
     before_restriction: codes and feasible rows of Filter, while `restrict` has replaced them.
     extender_scores: int64[row], scores that extenders add to the totals.
     """
 
     __slots__ = (
-        "_has_failed", "_node_version", "_pending_pre_filter", "_pending_pre_score",
-        "_renewed", "_scored_with", "_scores_failed", "_static_codes", "_static_positions",
-        "_status_code", "_unscored", "_version", "before_restriction", "codes", "dry_runs",
-        "extender_scores", "feasible", "is_bare", "pod", "positions", "pre_filter", "pre_score",
-        "profile", "raw", "score_state", "state", "statuses", "table", "worker_results",
+        "_facts_changed", "_has_failed", "_node_version", "_pending_pre_filter",
+        "_pending_pre_score", "_scored_with", "_scores_failed", "_static_codes",
+        "_static_positions", "_status_code", "_unscored", "_version", "before_restriction",
+        "codes", "dry_runs", "extender_scores", "feasible", "is_bare", "pod", "positions",
+        "pre_filter", "pre_score", "profile", "raw", "score_state", "state", "statuses", "table",
+        "worker_results",
     )  # fmt: skip
 
     def __init__(self, profile: Profile, pod: PodClass, table: NodeTable) -> None:
@@ -95,12 +99,14 @@ class Evaluation:
         self.pre_filter, self.state = NO_PRE_FILTER, NO_PRE_FILTER.state
         self.pre_score, self.score_state = SUCCESS, NO_PRE_SCORE.state
         self.raw: list[I64 | None] = []
+        # The codes of `statuses`.
         self._status_code: dict[Status, int] = {}
+        # The table's versions (of nodes, and of all) at the last update; -1: answers are outdated.
         self._node_version = self._version = -1
         # Rows that were filtered but not scored since; None: all rows.
         self._unscored: list[Rows] | None = None
         # Of these, the rows whose nodes' own facts changed.
-        self._renewed: list[Rows] = []
+        self._facts_changed: list[Rows] = []
         # The PreScore that `raw` was computed with; None if all rows must be scored again.
         self._scored_with: PreScoreOutcome | None = None
         self._scores_failed = False
@@ -134,8 +140,7 @@ class Evaluation:
         if pre_filter is not self._pending_pre_filter and self._must_run_again(pre_filter):
             pre_filter = self.run_pre_filter()
         self._pending_pre_filter = None
-        changed = self._rows_to_redo(pre_filter)
-        renewed = _NO_ROWS if changed is None else self.table.facts_changed_since(self._version)
+        changed, facts_changed = self._rows_to_redo(pre_filter), _NO_ROWS
         if changed is None:
             self.restart(pre_filter)
             # These codes are of older nodes, and if PreFilter rejects, no Filter replaces them.
@@ -143,7 +148,8 @@ class Evaluation:
         else:
             # An equal outcome: stored, so that the next comparison is one by identity.
             self.pre_filter, self.state = pre_filter, pre_filter.state
-            self._renew_static(renewed)
+            facts_changed = self.table.facts_changed_since(self._version)
+            self._update_static(facts_changed)
         self._node_version, self._version = self.table.node_version, self.table.version
         if not self.pre_filter.status.is_success:
             self.feasible = np.zeros(len(self.table), dtype=np.bool_)
@@ -151,10 +157,10 @@ class Evaluation:
             self._run_filters(changed)
             self._apply_nominated(changed)
         if changed is None:
-            self._unscored, self._renewed = None, []
+            self._unscored, self._facts_changed = None, []
         elif self._unscored is not None and len(changed):
-            self._unscored = _added(self._unscored, changed)
-            self._renewed = _added(self._renewed, renewed)
+            self._unscored = _with_part(self._unscored, changed)
+            self._facts_changed = _with_part(self._facts_changed, facts_changed)
         return changed
 
     def restrict(self, found_nodes: FoundNodes) -> None:
@@ -165,7 +171,8 @@ class Evaluation:
         assert self.before_restriction is None, "restricted once between two updates"
         self.before_restriction, self.is_bare = (self.codes, self.feasible), found_nodes.is_bare
         arrivals = self.table.arrivals
-        # As upstream: with node names, absent nodes have the status of nodes that are not named.
+        # As upstream: if PreFilter named nodes, a node that the search did not see has the status
+        # of a node that is not named.
         not_seen = EXCLUDED if self.pre_filter.node_names is not None else self.intern(NOT_SEEN)
         remaining = np.isin(arrivals, found_nodes.remaining)
         codes = self.codes.copy()
@@ -221,14 +228,17 @@ class Evaluation:
         """Apply an outcome of PreFilter; no row is filtered yet."""
         self.dry_runs.clear()
         if not pre_filter.is_same(self.pre_filter):
-            # The answers of rows have other inputs: the next update must not reuse any of them.
+            # The answers for rows depend on the outcome: the next update must not reuse any.
             self._node_version = -1
         self._has_failed = pre_filter.status.code is Code.ERROR
         self.pre_filter, self.state = pre_filter, pre_filter.state
         self._scored_with = None
 
     def is_for(self, node_version: int, state_version: Hashable) -> bool:
-        """Whether the last update had these nodes and this `Profile.state_version`."""
+        """Whether the last update was for this version of the nodes and of the plugins' own state.
+
+        state_version: of `Profile.state_version`.
+        """
         return (self._node_version, self.pre_filter.state_version) == (node_version, state_version)
 
     @property
@@ -249,18 +259,18 @@ class Evaluation:
             code = self._status_code[status] = len(self.statuses)
         return code
 
-    def _renew_static(self, rows: Rows) -> None:
+    def _update_static(self, rows: Rows) -> None:
         """Run the filters that read NODE facts on rows whose facts changed."""
         if self._static_codes is None or not len(rows):
             return
         if not self.pre_filter.status.is_success:
-            # No Filter runs now; `helpful_rows` computes them when they are needed.
+            # No Filter runs now; `helpful_rows` computes the results when they are needed.
             self._static_codes = None
             return
         codes, positions = self.static_results_of(rows)
-        # PreFilter's node names are the same, and facts do not change a name.
+        # PreFilter's node names are the same, and changed facts do not change a node's name.
         excluded = self._static_codes[rows] == EXCLUDED
-        codes[excluded], positions[excluded] = EXCLUDED, -1
+        codes[excluded], positions[excluded] = EXCLUDED, _EXCLUDED_POSITION
         self._static_codes[rows], self._static_positions[rows] = codes, positions
 
     def _run_filters(self, changed: Rows | None) -> None:
@@ -282,8 +292,8 @@ class Evaluation:
         if not self.table.nominations:
             return
         nominations, names = self.table.nominations, self.table.columns.names
-        checked = nominations if changed is None else [names[row] for row in changed.tolist()]
-        rows = self.table.rows_of(name for name in checked if self.nominated_to(name))
+        candidates = nominations if changed is None else [names[row] for row in changed.tolist()]
+        rows = self.table.rows_of(name for name in candidates if self.nominated_to(name))
         rows = rows[self.codes[rows] != EXCLUDED]
         if len(rows):
             codes = WhatIf(self, rows).filter_with_nominated(np.arange(len(rows)))
@@ -311,7 +321,7 @@ class Evaluation:
     def nominated_to(self, node_name: str) -> Mapping[PodClass, int]:
         """Return the pods nominated to a node that this class must yield to, by class.
 
-        A pod that is nominated to the node itself is not among them.
+        If this pod is itself nominated to the node, it is not among them.
         """
         nominated = self.table.nominations.to(node_name)
         if not nominated:
@@ -331,7 +341,7 @@ class Evaluation:
             excluded = np.ones(rows, dtype=np.bool_)
             # The nominated node is evaluated, named or not (evaluateNominatedNode).
             excluded[self.table.rows_of((*names, self.pod.facts.nominated_node_name))] = False
-            codes[excluded], positions[excluded] = EXCLUDED, -1
+            codes[excluded], positions[excluded] = EXCLUDED, _EXCLUDED_POSITION
         self._run_node_filters(self.table, codes, positions)
         return codes, positions
 
@@ -371,7 +381,7 @@ class Evaluation:
         """Write the answer of the filter plugin at `position` into codes and positions."""
         if result.codes is None:
             return
-        # The first refusal in order counts: upstream does not call the plugins after it.
+        # The refusal by the first plugin in order counts: upstream does not call later plugins.
         first = (result.codes > 0) & (positions > position)
         if first.any():
             codes[first] = self._translated(plugin, result)[result.codes[first]]
@@ -379,6 +389,7 @@ class Evaluation:
             positions[first] = position
 
     def _translated(self, plugin: Plugin, result: FilterResult) -> I32:
+        """Return the code here for each code of a plugin's result: int32[code]."""
         own = [self.intern(filter_status(plugin.name, status)) for status in result.statuses]
         return np.array([PASSED, *own], dtype=np.int32)
 
@@ -400,20 +411,20 @@ class Evaluation:
             pre_score = self.run_pre_score()
         self._pending_pre_score = None
         is_same = self._scored_with is not None and pre_score.is_same(self._scored_with)
-        if not is_same or (self._renewed and self._score_reads_others(pre_score)):
+        if not is_same or (self._facts_changed and self._score_reads_others(pre_score)):
             self._unscored = None
             self.restart_scores(pre_score)
         self._scored_with, self._scores_failed = pre_score, False
-        redone, renewed = None, _NO_ROWS
+        changed, facts_changed = None, _NO_ROWS
         if self._unscored is not None:
-            redone, renewed = _union(self._unscored), _union(self._renewed)
+            changed, facts_changed = _union(self._unscored), _union(self._facts_changed)
         if self.pre_score.is_success:
-            self._run_scores(redone, renewed)
-            self._unscored, self._renewed = [], []
+            self._run_scores(changed, facts_changed)
+            self._unscored, self._facts_changed = [], []
         if not self.pre_score.is_success:
             self.forget_scores()
         # Sums of scores from NODE facts are valid while no node changes (`ClassScores`).
-        return self.pre_score, None if len(renewed) else redone
+        return self.pre_score, None if len(facts_changed) else changed
 
     def _score_reads_others(self, pre_score: PreScoreOutcome) -> bool:
         plugins = [each.plugin for each in self.profile.score]
@@ -427,9 +438,9 @@ class Evaluation:
         """Apply an outcome of PreScore; no row is scored yet."""
         self.pre_score, self.score_state = pre_score.status, pre_score.state
 
-    def _run_scores(self, changed: Rows | None, renewed: Rows) -> None:
+    def _run_scores(self, changed: Rows | None, facts_changed: Rows) -> None:
         try:
-            self._score_rows(changed, renewed)
+            self._score_rows(changed, facts_changed)
         except PluginFailure as failure:
             self.pre_score = score_failure(failure.status)
             return
@@ -439,11 +450,13 @@ class Evaluation:
             if raw is not None:
                 self.pre_score = out_of_range(plugin.name, raw[self.feasible]) or self.pre_score
 
-    def _score_rows(self, changed: Rows | None, renewed: Rows) -> None:
-        """Score changed rows (None: all). renewed: those of them with changed facts."""
+    def _score_rows(self, changed: Rows | None, facts_changed: Rows) -> None:
+        """Score changed rows (None: all). facts_changed: those of them with changed facts."""
         if changed is None:
             self.raw = [
-                None if each.plugin.name in self.score_state.skipped else self.first_raw(index)
+                None
+                if each.plugin.name in self.score_state.skipped
+                else self.raw_of_all_rows(index)
                 for index, each in enumerate(self.profile.score)
             ]
             self.worker_results = None
@@ -451,13 +464,13 @@ class Evaluation:
         if not len(changed):
             return
         for raw, each in zip(self.raw, self.profile.score, strict=True):
-            rows = renewed if each.plugin.reads is Reads.NODE else changed
+            rows = facts_changed if each.plugin.reads is Reads.NODE else changed
             if raw is not None and len(rows):
                 view = self.table.view(rows)
                 raw[rows] = each.plugin.score(self.score_state, self.pod, view)
 
-    def first_raw(self, index: int) -> I64:
-        """Return raw scores of one plugin over all rows, after PreScore: int64[row]."""
+    def raw_of_all_rows(self, index: int) -> I64:
+        """Compute the raw scores of one plugin over all rows, after PreScore: int64[row]."""
         plugin = self.profile.score[index].plugin
         if self.worker_results is not None and not self.is_bare:
             of_workers = self.worker_results.score(plugin, self.score_state, self.pod, self.table)
@@ -470,11 +483,13 @@ class Evaluation:
 
 def _union(parts: list[Rows]) -> Rows:
     """Return the rows of several changes, each once and in ascending order."""
-    return np.unique(np.concatenate(parts)) if len(parts) > 1 else [*parts, _NO_ROWS][0]
+    if len(parts) > 1:
+        return np.unique(np.concatenate(parts))
+    return parts[0] if parts else _NO_ROWS
 
 
-def _added(parts: list[Rows], rows: Rows) -> list[Rows]:
-    """Return sets of rows with one more, merged if there are many."""
+def _with_part(parts: list[Rows], rows: Rows) -> list[Rows]:
+    """Return sets of rows with one more set, merged if there are many."""
     if not len(rows):
         return parts
     parts = [*parts, rows]
@@ -482,5 +497,5 @@ def _added(parts: list[Rows], rows: Rows) -> list[Rows]:
 
 
 def _read_others(plugins: Iterable[Plugin], state: CycleState) -> bool:
-    """Whether one of some plugins that are not skipped reads other nodes."""
+    """Whether one of the plugins that are not skipped reads other nodes than that of the row."""
     return any(each.reads is Reads.CLUSTER and each.name not in state.skipped for each in plugins)

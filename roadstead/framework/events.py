@@ -62,7 +62,9 @@ class ActionType(IntFlag):
     @property
     def label(self) -> str:
         """Upstream's name, such as "UpdateNodeTaint"; "" for a combination without one."""
-        return "".join(map(str.capitalize, (self.name or "|").split("_"))) if self in _NAMED else ""
+        if self not in _NAMED or self.name is None:
+            return ""
+        return "".join(map(str.capitalize, self.name.split("_")))
 
 
 _NAMED = frozenset((*ActionType, ActionType.UPDATE, ActionType.ALL))
@@ -128,8 +130,9 @@ class ObjectChange(Generic[ObjectT]):
     """The object of an event before and after; `old` is None for Add, `new` for Delete.
 
     of_waiting_pod: the change is an update of the waiting pod itself (upstream: equal UIDs).
-    thorough: also consider changes that upstream's hint ignores. Upstream's queue retries every pod
-    after five minutes; a `roadstead schedule` command or a simulated run is often over by then.
+    thorough: hints also consider changes that upstream's hint ignores. Upstream's queue retries
+    every pod after five minutes; a `roadstead schedule` command or a simulated run is often over by
+    then.
     """
 
     old: ObjectT | None = None
@@ -165,11 +168,11 @@ matter to the first. May raise HintError.
 
 @dataclass(frozen=True, slots=True)
 class RegisteredEvent:
-    """An event that may help pods that a plugin rejected; `hint` None: always. Built by `on`.
+    """An event that may help pods that a plugin rejected; without a hint, it may always help.
 
-    may_matter: for an event about a pod on a node, the queue calls hints only for the waiting pods
-    for which `may_matter` returns true; None: for none. It is called for every such event, not only
-    for the event that it is registered with.
+    Built by `on`. may_matter: for an event about a pod on a node, the queue calls hints only for
+    the waiting pods for which `may_matter` returns true; None: for none. It is called for every
+    such event, not only for the event that it is registered with.
     whoever_rejected: `may_matter` is called also for pods that only other plugins rejected.
     """
 

@@ -119,10 +119,11 @@ class PluginOrigin:
 class GuardedMethod:
     """How calls of one method are guarded.
 
-    point: the method's name in messages. check: returns the answer, or raises WrongAnswerError.
-    fallback: the answer that a failure becomes; None if the failure is raised.
-    guard_answer: an answer may contain functions (hints, `Effect.may_change`); returns the answer
-    with guards around them. Arguments: the plugin, the answer, whether failures are raised.
+    base: the class that defines the method. point: the method's name in messages. check: returns
+    the answer, or raises WrongAnswerError. fallback: the answer that a failure becomes; None if the
+    failure is raised. guard_answer: an answer may contain functions (hints, `Effect.may_change`);
+    returns the answer with guards around these. Arguments: the plugin, the answer, whether failures
+    are raised.
     """
 
     base: type[Plugin]
@@ -155,16 +156,17 @@ def guard(plugin: PluginT, *, is_strict: bool = False) -> PluginT:
     object.__setattr__(plugin, "is_guarded", True)
     if isinstance(plugin, ScorePlugin):
         # Scores are range-checked outside the guard (`out_of_range`), which names this location.
-        last = "normalize" if plugin.normalizes else "score"
-        LOCATION_OF_SCORES[plugin.name] = defined_at(plugin, last)
+        final_method = "normalize" if plugin.normalizes else "score"
+        LOCATION_OF_SCORES[plugin.name] = defined_at(plugin, final_method)
     return plugin
 
 
 def _guarded(
-    origin: PluginOrigin, how: GuardedMethod, method: Callable[..., object]
+    origin: PluginOrigin, guarded: GuardedMethod, method: Callable[..., object]
 ) -> Callable[..., object]:
-    """Return a function that calls a plugin's method and checks its answer, as `how` says."""
-    point, check, fallback, guard_answer = how.point, how.check, how.fallback, how.guard_answer
+    """Return a function that calls a plugin's method and checks its answer, see `GuardedMethod`."""
+    point, check = guarded.point, guarded.check
+    fallback, guard_answer = guarded.fallback, guarded.guard_answer
 
     def call(*args: object) -> object:
         try:
@@ -186,7 +188,7 @@ def _call_with_deadline(name: str, point: str, method: Callable[..., object], ar
     """Call a method; a watchdog thread interrupts it after the deadline."""
     call = RUNNING_CALLS.enter(name, point, args)
     if call is None:
-        # The method was called by another guarded one, whose deadline covers it.
+        # Another guarded method makes this call, and its deadline covers this one.
         return method(*args)
     try:
         return method(*args)
@@ -225,10 +227,9 @@ def _failure(origin: PluginOrigin, point: str, text: str, args: Args) -> PluginF
 
 
 def _with_guarded_effect(origin: PluginOrigin, effect: Effect, is_strict: bool) -> Effect:
-    how = GuardedMethod(Plugin, "may_change", "effect", checked.truth, _always(True))
-    may_change = _guarded(
-        origin, replace(how, fallback=None) if is_strict else how, effect.may_change
-    )
+    fallback = None if is_strict else _always(True)
+    guarded = GuardedMethod(Plugin, "may_change", "effect", checked.truth_value, fallback)
+    may_change = _guarded(origin, guarded, effect.may_change)
     return replace(effect, may_change=lambda pod: bool(may_change(pod)))
 
 
@@ -328,7 +329,9 @@ GUARDED_METHODS = (
         checked.post_filter_result,
         lambda failure, args: PostFilterResult(error_of_point("PostFilter", failure.status)),
     ),
-    GuardedMethod(PostFilterPlugin, "dry_run_size", "PostFilter", checked.count, _always(None)),
+    GuardedMethod(
+        PostFilterPlugin, "dry_run_size", "PostFilter", checked.candidate_count, _always(None)
+    ),
     # PreScorePlugin, and plugins whose upstream Score reads the snapshot without a PreScore.
     GuardedMethod(PreparesScore, "pre_score", "PreScore", checked.status, _as_status),
     GuardedMethod(ScorePlugin, "score", "Score", checked.scores),

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from roadstead.framework.profile import Profile
 
 Hints = tuple[Hint[object] | None, ...]
+"""The hints of one plugin for one event; None for a registration without a hint."""
 
 WITHOUT_NODES = "no nodes"
 """Stands for the plugin that rejected a pod if there were no nodes: adding a node may help."""
@@ -36,7 +37,7 @@ WITHOUT_NODES = "no nodes"
 class OccurredEvent:
     """An event that occurred, with the object that changed; compared by identity.
 
-    spares_gangs: pods of gangs are not requeued by the event.
+    spares_gangs: the event does not requeue pods of gangs.
     """
 
     event: ClusterEvent
@@ -47,14 +48,16 @@ class OccurredEvent:
 class HintMap:
     """The registered events of all profiles by scheduler name; the queue calls their hints.
 
-    cluster: facts that hints read besides the changed object; to be replaced when they change.
+    cluster: facts that hints read besides the changed object. The owner replaces them when they
+    change.
     """
 
     def __init__(self, profiles: Mapping[str, Profile], cluster: ClusterFacts) -> None:
         self.cluster = cluster
-        any_node = {WITHOUT_NODES: (RegisteredEvent(NODE_ADD),)}
+        without_nodes = {WITHOUT_NODES: (RegisteredEvent(NODE_ADD),)}
+        # By scheduler name, then by plugin.
         self._registered = {
-            name: profile.registered_events() | any_node for name, profile in profiles.items()
+            name: profile.registered_events() | without_nodes for name, profile in profiles.items()
         }
         # Caches: by (scheduler name, plugin, event), by (plugin, event), and by event.
         self._hints: dict[tuple[str, str, ClusterEvent], Hints] = {}
@@ -86,8 +89,8 @@ class HintMap:
         key = (plugin, occurred.event)
         known = self._is_registered.get(key)
         if known is None:
-            profiles = self._registered
-            known = any(self._hints_for(name, plugin, occurred.event) for name in profiles)
+            scheduler_names = self._registered
+            known = any(self._hints_for(name, plugin, occurred.event) for name in scheduler_names)
             self._is_registered[key] = known
         return known
 
@@ -114,12 +117,13 @@ class HintMap:
             )
         return known
 
-    def _hints_for(self, profile: str, plugin: str, event: ClusterEvent) -> Hints:
+    def _hints_for(self, scheduler_name: str, plugin: str, event: ClusterEvent) -> Hints:
         """Return the hints of the registered events that match; () if none does."""
-        key = (profile, plugin, event)
+        key = (scheduler_name, plugin, event)
         known = self._hints.get(key)
         if known is None:
-            registered: tuple[RegisteredEvent, ...] = self._registered[profile].get(plugin, ())
+            by_plugin = self._registered[scheduler_name]
+            registered: tuple[RegisteredEvent, ...] = by_plugin.get(plugin, ())
             known = tuple(each.hint for each in registered if each.event.matches(event))
             self._hints[key] = known
         return known

@@ -1,8 +1,9 @@
 """The number of pods of each gang (a pod group), and how many of them are bound.
 
-The process of the queue counts them, and PreEnqueue reads the counts there. Schedulers receive with
-each lease how many pods of its gangs are bound, by any scheduler. Upstream's Coscheduling lists
-pods in PreFilter and in Permit; here only the queue sees every submitted pod.
+The process of the queue counts the pods, and PreEnqueue reads the counts there. With each lease, a
+scheduler receives for every gang in it how many of the gang's pods are bound, by any scheduler.
+Upstream's Coscheduling lists pods in PreFilter and in Permit; here only the queue has every
+submitted pod.
 """
 
 from __future__ import annotations
@@ -32,9 +33,11 @@ class GroupMembers:
 
     def __init__(self, *, counts_pods: bool = False) -> None:
         self.counts_pods = counts_pods
+        # UIDs of pods, and of bound pods, that this process counts; and the group of each UID.
         self._uids: dict[GroupKey, set[str]] = {}
-        self._group_of: dict[str, GroupKey] = {}
         self._bound: dict[GroupKey, set[str]] = {}
+        self._group_of: dict[str, GroupKey] = {}
+        # The latest reported number of bound pods, and the number of reports.
         self._reported_bound: dict[GroupKey, int] = {}
         self._reports: dict[GroupKey, int] = {}
         self._listeners: list[Callable[[GroupKey], None]] = []
@@ -54,11 +57,11 @@ class GroupMembers:
         """Remove a pod."""
         key = self._group_of.pop(uid, None)
         if key is not None:
-            for uids in (self._uids, self._bound):
-                if key in uids:
-                    uids[key].discard(uid)
-                    if not uids[key]:
-                        del uids[key]
+            for by_group in (self._uids, self._bound):
+                if key in by_group:
+                    by_group[key].discard(uid)
+                    if not by_group[key]:
+                        del by_group[key]
 
     def group_of(self, uid: str) -> GroupKey | None:
         """Return the group of a pod; None if it is a member of none."""
@@ -73,6 +76,7 @@ class GroupMembers:
         return tuple(self._uids)
 
     def count(self, key: GroupKey) -> int:
+        """Return how many pods of a group exist, as counted here."""
         return len(self._uids.get(key, ()))
 
     def bind(self, uids: Iterable[str]) -> None:
@@ -97,7 +101,7 @@ class GroupMembers:
             callback(key)
 
     def bound(self, key: GroupKey) -> int:
-        """Return how many pods of a group are bound: as reported last, or else as counted here."""
+        """Return how many pods of a group are bound: the latest report, or else the count here."""
         return self._reported_bound.get(key, 0) or len(self._bound.get(key, ()))
 
     def times_reported(self, key: GroupKey) -> int:

@@ -98,6 +98,8 @@ class NodePlugin:
 
 
 class _Adapted(Plugin):
+    """A table plugin that calls the methods of a per-node plugin."""
+
     def __init__(self, wrapped: NodePlugin) -> None:
         self.wrapped = wrapped
 
@@ -150,7 +152,7 @@ def adapt(plugin_class: type[NodePlugin]) -> type[Plugin]:
         raise TypeError(f"{plugin_class.__name__} overrides neither filter nor score")
     base = _AdaptedBoth if filters and scores else _AdaptedFilter if filters else _AdaptedScore
 
-    def build(self: _Adapted, *args: object, **keywords: object) -> None:
+    def init(self: _Adapted, *args: object, **keywords: object) -> None:
         _Adapted.__init__(self, plugin_class(*args, **keywords))
 
     members: dict[str, object] = {
@@ -165,7 +167,7 @@ def adapt(plugin_class: type[NodePlugin]) -> type[Plugin]:
     adapted = type(
         plugin_class.__name__,
         (base,),
-        {**members, "__init__": build, "__doc__": plugin_class.__doc__},
+        {**members, "__init__": init, "__doc__": plugin_class.__doc__},
     )
     # `factory_of` reads from it which of `args` and `handle` the constructor takes.
     adapted.__signature__ = inspect.signature(plugin_class)  # type: ignore[attr-defined]

@@ -48,6 +48,7 @@ Feasible = Callable[[], Bools]
 """A function that returns which rows are feasible: bool[row]."""
 
 MethodT = TypeVar("MethodT", bound=Callable[..., object])
+"""A method of a plugin."""
 
 IGNORED = int(np.iinfo(np.int64).min)
 """Raw score of a feasible row that a plugin does not score.
@@ -75,6 +76,7 @@ class Reads(IntEnum):
 class Handle:
     """Shared objects that the constructor of a plugin receives, besides its arguments.
 
+    classes: the pod classes of this process.
     waiting: the pods that wait for Permit in this process; records decisions about them.
     members: how many pods of each gang exist, in the process that counts them.
     gates: feature gates of devices.
@@ -145,7 +147,7 @@ ONLY_SUCCEED: set[object] = set()
 def only_succeeds(method: MethodT) -> MethodT:
     """Mark a `reserve`, `unreserve`, `pre_bind` or `bind` that does nothing but return Success.
 
-    If a profile has no others, its pods are bound without calls of plugins.
+    If all such methods of a profile are marked, its pods are bound without calls of plugins.
     """
     ONLY_SUCCEED.add(method)
     return method
@@ -183,8 +185,8 @@ class Plugin(ABC):
     is_guarded: bool = False
     """Set on a user's plugin, whose failures are caught; see `roadstead.framework.guarded`."""
     shares_by_shape: ClassVar[bool] = False
-    """Whether pods of one shape (`PodClass.shape`) get equal answers; exempt are only Filter and
-    Score of a plugin that reads ROW. Not inherited: each class declares it itself.
+    """Whether pods of one shape (`PodClass.shape`) get equal answers. Only Filter and Score of a
+    plugin that reads ROW may also depend on the amounts. Not inherited: each class declares it.
     """
 
     binds_volumes: ClassVar[bool] = False
@@ -214,17 +216,17 @@ class Plugin(ABC):
         return self.state_version(pod)
 
     def substitute_claims(self, pod: PodFacts) -> tuple[PodClaim, ...] | None:
-        """Return claims of devices in place of the pod's own; None for none.
+        """Return claims of devices to use in place of the pod's own; None to use the pod's own.
 
-        The pod's facts with these claims, and without `claims_as`, must get the pod's own answers
-        now, and more pods share such facts (`Profile.substitute`). Answers that name the pod or its
-        claims are excepted. Not called in profiles with users' plugins, which may read what these
-        facts leave out.
+        The facts of the pod with these claims, and without `claims_as`, are a *substitute*
+        (`Profile.substitute`): many pods can share it and are then evaluated once. It must now get
+        the pod's own answers, except those that name the pod or its claims. Not called in profiles
+        with users' plugins, which may read what a substitute leaves out.
         """
         return None
 
     def substitutes_for(self, substitute: PodFacts, pod: PodFacts) -> bool:
-        """Whether facts that were a pod's `substitute` still get the pod's answers."""
+        """Whether facts that were a pod's substitute still get the pod's answers."""
         return False
 
     def effect(self, placed: PodClass) -> Effect:
@@ -286,7 +288,11 @@ def has_pre_filter_extensions(plugin: Plugin) -> bool:
 
 
 class FilterPlugin(Plugin):
-    """A plugin that refuses nodes. unprepared: see `roadstead.framework.unprepared`."""
+    """A plugin that refuses nodes.
+
+    unprepared: the error of Filter without its PreFilter (`roadstead.framework.unprepared`); "" if
+    Filter does not need it.
+    """
 
     unprepared: ClassVar[str] = ""
 
@@ -302,19 +308,19 @@ class FilterPlugin(Plugin):
         return False
 
     def changed_rows(self, table: Table, position: int) -> tuple[list[int] | None, int]:
-        """Return the rows whose Filter answers may have changed, and the position of this answer.
+        """Return the rows whose Filter answers may have changed since a position, and a position.
 
-        position: that of an earlier answer for the table, or 0. None: any row may have changed.
-        Called for pods for which `reads_current` holds.
+        position: as returned by an earlier call for the table, or 0. None: any row may have
+        changed. Called for pods for which `reads_current` holds.
         """
         return None, 0
 
     def known_passes(
         self, state: CycleState, pod: PodClass, table: Table, rows: Sequence[int]
     ) -> list[bool] | None:
-        """Return whether Filter passes each of a few rows of a whole table, if that is known.
+        """Return whether each of a few rows of a whole table passes Filter, if that is known.
 
-        None if Filter must be called for it. For pods of `reads_current`.
+        None if Filter must be called to know it. Called for pods for which `reads_current` holds.
         """
         return None
 
@@ -369,8 +375,8 @@ class PreScorePlugin(PreparesScore):
 class ScorePlugin(Plugin):
     """A plugin that scores nodes.
 
-    normalizes: `normalize` is called; without it raw scores are final.
-    unprepared_score: see `roadstead.framework.unprepared`.
+    normalizes: `normalize` is called; otherwise raw scores are final.
+    unprepared_score: the error of Score without its PreScore; "" if Score does not need it.
     """
 
     normalizes: ClassVar[bool] = False

@@ -2,8 +2,8 @@
 
     enter ──► the call ──► leave            a watchdog thread reads `current`
                   ▲
-                  └── interrupt (deadline)   a call that never returns leaves a mark on disk, which
-                                             the process that replaces this one reads
+                  └── interrupt (deadline)   a call that never returns leaves a mark on disk: the
+                                             record of the call, for the process that replaces this
 
 A plugin gets a strike when it is interrupted or ends its process. After MAX_FOR_CLASS strikes for a
 pod class it is not called for that class any more; once the process has MAX_IN_PROCESS strikes, no
@@ -74,11 +74,16 @@ class PluginCalls:
         self.mark: Callable[[PluginCall | None], None] | None = None
         self.limit_s = 0.0
         self._lock = threading.Lock()
+        # By plugin and digest of the pod class.
         self._strikes: Counter[tuple[str, str]] = Counter()
+        # By plugin: the reason of its latest strike.
         self._why: dict[str, str] = {}
 
     def enter(self, plugin: str, point: str, args: tuple[object, ...]) -> PluginCall | None:
-        """Record a call; None for a nested one. PluginSuspendedError if it must not be made."""
+        """Record and return a call; None for a nested one.
+
+        PluginSuspendedError if the plugin must not be called.
+        """
         if self.current is not None:
             return None
         call = PluginCall(plugin, point, threading.get_ident(), facts_of(args))
@@ -90,7 +95,7 @@ class PluginCalls:
         return call
 
     def leave(self, call: PluginCall) -> None:
-        """End a call. PluginInterrupt if an interrupt of it has not arrived yet."""
+        """End a call. PluginInterrupt if the call was interrupted and the interrupt is pending."""
         with self._lock:
             self.clear()
         if call.is_interrupted and not call.interrupt_has_arrived:
@@ -107,7 +112,7 @@ class PluginCalls:
             self.mark(None)
 
     def interrupt(self, call: PluginCall, interrupt: Callable[[int], None]) -> None:
-        """Interrupt a call that is still running. interrupt: called with its thread."""
+        """Interrupt a call if it is still running. interrupt: called with the call's thread."""
         with self._lock:
             if self.current is not call or call.is_interrupted:
                 return
@@ -122,7 +127,7 @@ class PluginCalls:
         self._why[plugin] = why
 
     def forget(self) -> None:
-        """Clear all strikes, as in a new process."""
+        """Clear all strikes, as a new process has none."""
         self._strikes.clear()
         self._why.clear()
 

@@ -38,7 +38,7 @@ def run_post_filter(
     """
     failed = replace(_view(diagnosis), tried=tried, pick=pick)
     reasons: list[str] = []
-    first = ""
+    first_refusing = ""
     nominated: str | None = None
     deallocating = PostFilterResult(SUCCESS)
     for plugin in profile.post_filter:
@@ -49,13 +49,13 @@ def run_post_filter(
         if not status.is_rejected:
             return PostFilterResult(Status(Code.ERROR, status.reasons, plugin.name))
         reasons += status.reasons
-        first = first or plugin.name
+        first_refusing = first_refusing or plugin.name
         nominated = nominated if result.nominated_node is None else result.nominated_node
         if result.deallocated:
             deallocating = result
     joined = (", ".join(reasons),) if reasons else ()
     return PostFilterResult(
-        Status(Code.UNSCHEDULABLE, joined, first),
+        Status(Code.UNSCHEDULABLE, joined, first_refusing),
         nominated,
         deallocated=deallocating.deallocated,
         deallocatable=deallocating.deallocatable,

@@ -63,14 +63,15 @@ class Profile:
 
     preparing_score: plugins that are called at PreScore, including score plugins that prepare Score
     without being enabled there. unchecked_scores: indices in `score` of users' plugins whose raw
-    scores are final. unprepared_score: the Error of a score plugin without the PreScore that it
-    needs. gang_plugins: names of the plugins that place gangs. cross_node: plugins from PreFilter
-    to Score whose answers depend on other nodes.
+    scores are final, and whose range must therefore be checked. unprepared_score: the Error of a
+    score plugin without the PreScore that it needs. gang_plugins: names of the plugins that place
+    gangs. cross_node: plugins from PreFilter to Score whose answers depend on other nodes.
     """
 
     def __init__(self, config: ProfileConfig, registry: Registry, handle: Handle) -> None:
         self.scheduler_name = config.scheduler_name
         self._config = config
+        # By name: a plugin that is enabled at several points is one object.
         self._built: dict[str, Plugin] = {}
         for ref in (ref for refs in config.plugins.values() for ref in refs):
             if ref.name not in self._built:
@@ -80,6 +81,7 @@ class Profile:
         self.queue_sort = self._at("queueSort", QueueSortPlugin)[0]
         self.pre_filter = self._at("preFilter", PreFilterPlugin)
         filters = self._at("filter", FilterPlugin)
+        # `prepared` replaces a filter that lacks its PreFilter by one that fails.
         self.filter = tuple(prepared(plugin, self.pre_filter) for plugin in filters)
         self.post_filter = self._at("postFilter", PostFilterPlugin)
         self.pre_score = self._at("preScore", PreScorePlugin)
@@ -117,18 +119,21 @@ class Profile:
         filtering: Iterable[Plugin] = (*self.pre_filter, *self.filter)
         scoring: Iterable[Plugin] = (*self.pre_score, *(each.plugin for each in self.score))
         self.cross_node = tuple(
-            dict.fromkeys(p for p in (*filtering, *scoring) if p.reads is Reads.CLUSTER)
+            dict.fromkeys(each for each in (*filtering, *scoring) if each.reads is Reads.CLUSTER)
         )
-        not_at_pre_score = (p for p in scoring if not isinstance(p, PreScorePlugin))
+        not_at_pre_score = (each for each in scoring if not isinstance(each, PreScorePlugin))
         self.preparing_score = _of_type((*self.pre_score, *not_at_pre_score), PreparesScore)
         self._signing = tuple(dict.fromkeys((*filtering, *scoring, *self.post_filter)))
         self._with_state_version = tuple(
-            p for p in dict.fromkeys((*filtering, *scoring)) if _overrides(p, "state_version")
+            each
+            for each in dict.fromkeys((*filtering, *scoring))
+            if _overrides(each, "state_version")
         )
         # Users' plugins may read what a substitute leaves out.
-        has_users = any(plugin.is_guarded for plugin in self._signing)
-        substituting = (p for p in self._signing if _overrides(p, "substitute_claims"))
-        self._substituting = () if has_users else tuple(substituting)
+        has_users_plugins = any(each.is_guarded for each in self._signing)
+        substituting = (each for each in self._signing if _overrides(each, "substitute_claims"))
+        self._substituting = () if has_users_plugins else tuple(substituting)
+        # By `shape_or_class`: the plugins with state for these pods.
         self._stateful: dict[int, tuple[Plugin, ...]] = {}
         self.shares_by_shape = all(
             # Not inherited, because a subclass may override methods that it describes.
@@ -139,18 +144,19 @@ class Profile:
         # on the names of claims of devices; effects of users' plugins may.
         self.effect_key: Callable[[PodClass], int] = (
             attrgetter("effect_shape")
-            if self.shares_by_shape and not has_users
+            if self.shares_by_shape and not has_users_plugins
             else self.shape_or_class
         )
-        self._signing_amounts = tuple(p for p in self._signing if p.reads is Reads.ROW)
-        self._signing_shapes = tuple(p for p in self._signing if p.reads is not Reads.ROW)
+        self._signing_amounts = tuple(each for each in self._signing if each.reads is Reads.ROW)
+        self._signing_shapes = tuple(each for each in self._signing if each.reads is not Reads.ROW)
+        # The parts of signatures that ignore amounts: their codes, and the part of each shape.
         self._shapes: CodeInterner[Hashable] = CodeInterner()
         self._shape_parts: dict[int, tuple[Hashable, ...] | None] = {}
 
     def with_filter(self, restriction: FilterPlugin) -> Profile:
-        """Return this profile with one more filter before all others; plugins and keys are shared.
+        """Return a profile with one more filter before all others, which shares plugins and keys.
 
-        It has no PostFilter: a pod that fits nowhere here is decided again without the restriction.
+        It has no PostFilter: a pod that fits nowhere is decided again without the restriction.
         """
         restricted = copy(self)
         restricted.filter, restricted.post_filter = (restriction, *self.filter), ()
@@ -227,14 +233,15 @@ class Profile:
     def has_shape(self, pod: PodClass) -> bool:
         """Whether results for a class are valid for its whole shape (`Plugin.shares_by_shape`).
 
-        Not for a nominated pod, whose amounts matter to other pods, too.
+        False for a nominated pod, whose amounts matter to other pods, too.
         """
         return self.shares_by_shape and not pod.facts.nominated_node_name
 
     def shape_or_class(self, pod: PodClass) -> int:
         """Return a number that classes with equal results share.
 
-        It is the shape's, or, if the plugins do not share by shape, a negative one of the class.
+        The number of the shape, or, if the plugins do not share by shape, a negative number of the
+        class.
         """
         return pod.shape if self.shares_by_shape else -1 - pod.index
 
@@ -256,12 +263,13 @@ class Profile:
         key = self.shape_or_class(pod)
         found = self._stateful.get(key)
         if found is None:
-            listed = [p for p in self._with_state_version if p.state_version(pod) is not None]
-            found = self._stateful[key] = tuple(listed)
+            found = self._stateful[key] = tuple(
+                [each for each in self._with_state_version if each.state_version(pod) is not None]
+            )
         return found
 
     def substitute(self, pod: PodClass, classes: PodClasses) -> PodClass | None:
-        """Return the class in place of the pod's own by which it may be evaluated; None for none.
+        """Return the class by which a pod may be evaluated in place of its own; None for none.
 
         Pods that differ only in the names of their device claims have one substitute.
         """
@@ -287,7 +295,7 @@ class Profile:
 
     @property
     def binds_devices(self) -> bool:
-        """The same for claims of devices."""
+        """Whether claims of devices of this profile's pods are bound when the pods are placed."""
         return any(plugin.binds_devices for plugin in self.reserve)
 
     def effects(self, placed: PodClass) -> tuple[Effect, ...]:
@@ -303,7 +311,7 @@ def effects_of(plugins: Iterable[Plugin], placed: PodClass) -> tuple[Effect, ...
 def binding_profiles(profiles: Iterable[Profile]) -> BindingProfiles:
     """Return which of these profiles bind claims."""
     return BindingProfiles.of(
-        (p.scheduler_name, p.binds_volumes, p.binds_devices) for p in profiles
+        (each.scheduler_name, each.binds_volumes, each.binds_devices) for each in profiles
     )
 
 

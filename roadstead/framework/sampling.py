@@ -14,6 +14,7 @@ from roadstead.nodes.table import Rows
 MIN_FEASIBLE_NODES = 100
 MIN_FEASIBLE_PERCENTAGE = 5
 ALL_PERCENT = 100
+# The adaptive percentage is 50, minus 1 for each 125 nodes.
 _FALLING_FROM_PERCENT = 50
 _NODES_PER_PERCENT = 125
 

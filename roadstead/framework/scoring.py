@@ -25,13 +25,13 @@ from roadstead.protocol.status import SUCCESS, Status
 class PreScoreOutcome:
     """The outcome of all PreScore plugins together: Success, or the Error of the first that failed.
 
-    state: the data that the plugins wrote, and which returned Skip. weighs_feasible: whether one of
+    state: the data that the plugins wrote, and which returned Skip. reads_feasible: whether one of
     them read which rows are feasible.
     """
 
     status: Status
     state: CycleState
-    weighs_feasible: bool = False
+    reads_feasible: bool = False
 
     def is_same(self, other: PreScoreOutcome) -> bool:
         """Whether Score would return the same after either."""
@@ -45,10 +45,10 @@ def run_pre_score(
     profile: Profile, pre_filter: PreFilterOutcome, pod: PodClass, table: NodeTable, rows: Feasible
 ) -> PreScoreOutcome:
     """Run PreScore after a PreFilter. rows() -> bool[row]: which rows are feasible."""
-    state, asked = CycleState(len(table), pre_filter.state), list[bool]()
+    state, calls = CycleState(len(table), pre_filter.state), list[bool]()
 
     def feasible() -> Bools:
-        asked.append(True)
+        calls.append(True)
         return rows()
 
     for plugin in profile.preparing_score:
@@ -57,8 +57,8 @@ def run_pre_score(
             state.skipped.add(plugin.name)
         elif not status.is_success:
             status = error_of_point("PreScore", Status(status.code, status.reasons, plugin.name))
-            return PreScoreOutcome(status, state, bool(asked))
-    return PreScoreOutcome(profile.unprepared_score, state, bool(asked))
+            return PreScoreOutcome(status, state, bool(calls))
+    return PreScoreOutcome(profile.unprepared_score, state, bool(calls))
 
 
 def raw_scores(plugin: ScorePlugin, state: CycleState, pod: PodClass, table: NodeTable) -> I64:

@@ -30,13 +30,16 @@ _MULTIPLIER_2 = np.uint64(0x94D049BB133111EB)
 
 @dataclass(frozen=True, slots=True)
 class TieBreak:
-    """How to choose among equal nodes, and the seed of the hashes."""
+    """How to choose among nodes of equal score, and the seed of the hashes."""
 
     kind: TieBreakKind = "random"
     seed: int = 0
 
     def pod_hash(self, pod_key: str, number: int) -> int:
-        """Return 64 bits for a pod; number: 1, plus 1 for each chosen node that failed."""
+        """Return a 64-bit hash for one choice of a node for a pod.
+
+        number: of the choice: 1, plus 1 for each chosen node that failed, so that choices differ.
+        """
         text = f"{self.seed}/{number}/{pod_key}".encode()
         return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
 
@@ -60,19 +63,19 @@ def ranked(pod_hash: int, node_hashes: NDArray[np.uint64]) -> NDArray[np.uint64]
 
 
 def _bucket_ranks(pod_hash: int, buckets: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return each bucket's rank in the order of a pod hash: two rounds of add, multiply and fold.
+    """Return each bucket's rank in the order of a pod hash, by two rounds of mixing.
 
     Five 12-bit parts of the pod hash parametrize the rounds. Among a few nodes, the probabilities
     of being first are equal to within some hundredths.
     """
-    parts = [pod_hash >> shift & LAST_BUCKET for shift in range(0, 60, BUCKET_BITS)]
-    first, times, second, again, last = (np.uint64(part) for part in parts)
+    parts = [pod_hash >> shift & LAST_BUCKET for shift in range(0, 5 * BUCKET_BITS, BUCKET_BITS)]
+    flipped_1, factor_1, added_2, factor_2, flipped_3 = (np.uint64(part) for part in parts)
     mask, half, one = np.uint64(LAST_BUCKET), np.uint64(BUCKET_BITS // 2), np.uint64(1)
     # Each step, as the product with an odd factor, maps the buckets one to one.
-    rank = (buckets ^ first) * (times | one) & mask
+    rank = (buckets ^ flipped_1) * (factor_1 | one) & mask
     rank = rank ^ rank >> half
-    rank = (rank + second) * (again | one) & mask
-    return (rank ^ rank >> half) ^ last
+    rank = (rank + added_2) * (factor_2 | one) & mask
+    return (rank ^ rank >> half) ^ flipped_3
 
 
 def in_order(
@@ -102,7 +105,10 @@ class Chooser:
         self._order_of: tuple[NodeTable, int] | None = None
 
     def one_of(self, table: NodeTable, rows: Rows, pod_key: str, number: int) -> int:
-        """Return one of `rows`: the same for the same set of nodes, in whatever order."""
+        """Return one of `rows`: the same for the same set of nodes, in whatever order.
+
+        pod_key, number: see `TieBreak.pod_hash`.
+        """
         if len(rows) == 1:
             return int(rows[0])
         if self.tie_break.kind == "first":
@@ -120,9 +126,10 @@ class Chooser:
         return self._ranks
 
     def order(self, table: NodeTable) -> tuple[NDArray[np.uint64], Rows]:
-        """Return the hash of each row's name, or its reversed rank, and the rows sorted by it.
+        """Return the hash of each row's name, and the rows sorted by it, ascending.
 
-        uint64[row], int[position]; the same arrays until nodes are added or removed.
+        uint64[row], int[position]; for kind `first`, in place of the hash, a number that is higher
+        the earlier the name is. The same arrays until nodes are added or removed.
         """
         if self._order is None or self._order_of != (table, table.rows_version):
             if self.tie_break.kind == "random":

@@ -35,19 +35,21 @@ GROUP = "roadstead.plugins"
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,62}")
 _BASES = ("roadstead.framework.plugin", "roadstead.framework.per_node")
+"""Modules of the base classes, which are no plugins themselves."""
 
 
 def load_plugin_class(path: str, directory: str = "") -> type[Plugin]:
     """Return a plugin class by its dotted path, `package.module:Class` or `package.module.Class`.
 
-    A per-node class is adapted. In `directory`, unless it is "", only the file or package of that
-    name is searched. InputError if there is no such class, or if it cannot be a plugin.
+    A per-node class is adapted. directory: unless it is "", a module that is not installed is
+    imported from the file or package of its name in this folder. InputError if there is no such
+    class, or if it cannot be a plugin.
     """
     module_name, _, class_name = path.replace(":", ".").rpartition(".")
     found = _imported(path, module_name, class_name, directory)
     if not isinstance(found, type) or not issubclass(found, Plugin | NodePlugin):
-        raise _refused(path, "is not a Roadstead plugin class")
-    return _checked(path, found)
+        raise _refusal(path, "is not a Roadstead plugin class")
+    return _valid_class(path, found)
 
 
 def plugins_of_file(file: str, directory: str) -> tuple[str, ...]:
@@ -58,12 +60,12 @@ def plugins_of_file(file: str, directory: str) -> tuple[str, ...]:
     """
     path = Path(file)
     if path.resolve().parent != Path(directory).resolve():
-        raise _refused(file, "is not in the working directory, which plugins are imported from")
+        raise _refusal(file, "is not in the working directory, which plugins are imported from")
     module = _imported(file, path.stem, None, directory)
     origin = getattr(module, "__file__", None)
     if origin is None or Path(origin).resolve() != path.resolve():
         rule = f"bears the name of a module that is installed ({origin or 'built in'}): rename it"
-        raise _refused(file, rule)
+        raise _refusal(file, rule)
     found = tuple(
         f"{path.stem}:{name}"
         for name, each in vars(module).items()
@@ -73,7 +75,7 @@ def plugins_of_file(file: str, directory: str) -> tuple[str, ...]:
         and isinstance(getattr(each, "name", None), str)
     )
     if not found:
-        raise _refused(file, "defines no plugin class with a name")
+        raise _refusal(file, "defines no plugin class with a name")
     return found
 
 
@@ -87,7 +89,7 @@ def _imported(path: str, module_name: str, class_name: str | None, directory: st
     except (Exception, SystemExit) as failure:
         # The module is the user's: whatever it raises is reported to the user.
         reason = _text_of_failure(failure, module_name, directory)
-        raise _refused(path, f"cannot be loaded ({reason})") from failure
+        raise _refusal(path, f"cannot be loaded ({reason})") from failure
 
 
 MAX_DIGEST_FILES, MAX_DIGEST_BYTES = 2_000, 16 * 1024 * 1024
@@ -96,10 +98,10 @@ process of a run computes it when it starts."""
 
 
 class NamedModules(MetaPathFinder):
-    """The last finder of `sys.meta_path`, for modules of certain names in folders outside the path.
+    """An import finder for modules of certain names in folders outside the path.
 
-    So no file of the user hides a module of an installed package, and no other file is imported.
-    folders: module name → folder.
+    It is the last finder of `sys.meta_path`, so that no file of the user hides a module of an
+    installed package, and no other file of the folders is imported. folders: module name → folder.
     """
 
     def __init__(self) -> None:
@@ -134,7 +136,7 @@ def load_plugins(paths: Iterable[str], directory: str = "") -> dict[str, type[Pl
     for path in dict.fromkeys(paths):
         plugin_class = load_plugin_class(path, directory)
         if plugin_class.name in plugin_classes:
-            raise _refused(path, f'is a second plugin of the name "{plugin_class.name}"')
+            raise _refusal(path, f'is a second plugin of the name "{plugin_class.name}"')
         plugin_classes[plugin_class.name] = plugin_class
     return plugin_classes
 
@@ -187,7 +189,10 @@ def _python_files(folder: Path) -> Iterator[Path]:
 
 
 def check_digests(expected: Iterable[tuple[str, str]], paths: Iterable[str]) -> None:
-    """InputError if a plugin's module here is not the one that the run was started with."""
+    """Raise InputError if a plugin's module differs from the one that the run was started with.
+
+    expected: `digests_of` in the process that started the run.
+    """
     found = dict(digests_of(paths))
     for name, digest in expected:
         if found[name] != digest:
@@ -239,8 +244,8 @@ def factory_of(plugin_class: type[Plugin], *, is_strict: bool = False) -> Factor
             )
         except (Exception, SystemExit) as failure:
             location = raised_at(plugin_class.__module__, failure)
-            why = f"{_raised(failure)}, at {location}" if location else _raised(failure)
-            raise _refused(plugin_class.name, f"cannot be built ({why})") from failure
+            why = _text_of_exception(failure) + (f", at {location}" if location else "")
+            raise _refusal(plugin_class.name, f"cannot be built ({why})") from failure
         return guard(plugin, is_strict=is_strict)
 
     return build
@@ -260,8 +265,8 @@ def check_arguments(
             continue
         try:
             parse_arguments(plugin_class.arguments, args, field=path)
-        except ConfigError as refused:
-            problems += refused.problems
+        except ConfigError as error:
+            problems += error.problems
     if problems:
         raise ConfigError("validate", problems, source=source)
 
@@ -289,28 +294,28 @@ def _arguments(plugin_class: type[Plugin], args: PluginArgs | None) -> object:
     )
 
 
-def _checked(path: str, found: type[Plugin] | type[NodePlugin]) -> type[Plugin]:
+def _valid_class(path: str, found: type[Plugin] | type[NodePlugin]) -> type[Plugin]:
     """Return the class, adapted if it is per node. InputError if it cannot be a plugin."""
     name = getattr(found, "name", None)
     if found.__module__ in _BASES or not isinstance(name, str):
-        raise _refused(path, "is not a Roadstead plugin class (it has no name)")
+        raise _refusal(path, "is not a Roadstead plugin class (it has no name)")
     if not _NAME.fullmatch(name):
-        raise _refused(path, f"has the name {cut_short(name)}: want letters, digits, . _ or -")
+        raise _refusal(path, f"has the name {cut_short(name)}: want letters, digits, . _ or -")
     if found.arguments is not None and not issubclass(found.arguments, PluginArguments):
-        raise _refused(path, "has arguments that are no PluginArguments model")
+        raise _refusal(path, "has arguments that are no PluginArguments model")
     try:
         plugin_class = adapt(found) if issubclass(found, NodePlugin) else found
     except TypeError as failure:
-        raise _refused(path, str(failure)) from failure
+        raise _refusal(path, str(failure)) from failure
     missing = sorted(getattr(plugin_class, "__abstractmethods__", ()))
     if missing:
-        raise _refused(path, f"lacks {', '.join(missing)}")
+        raise _refusal(path, f"lacks {', '.join(missing)}")
     if not extension_points(plugin_class):
-        raise _refused(path, "implements no extension point")
+        raise _refusal(path, "implements no extension point")
     return plugin_class
 
 
-def _raised(failure: BaseException) -> str:
+def _text_of_exception(failure: BaseException) -> str:
     """Return the text of an exception."""
     if isinstance(failure, SystemExit):
         return f"it ends the process with status {failure.code or 0}"
@@ -320,6 +325,7 @@ def _raised(failure: BaseException) -> str:
 
 
 def _text_of_failure(failure: BaseException, module_name: str, directory: str) -> str:
+    """Return why a module could not be imported, with the line that raised."""
     module = sys.modules.get(module_name)
     if isinstance(failure, AttributeError) and module is not None:
         return f"{failure}; it is {getattr(module, '__file__', 'built in')}"
@@ -327,7 +333,7 @@ def _text_of_failure(failure: BaseException, module_name: str, directory: str) -
         return f"{failure.msg}, at {failure.filename}:{failure.lineno}"
     reason = str(failure) if isinstance(failure, ImportError) else repr(failure)
     if isinstance(failure, SystemExit):
-        reason = _raised(failure)
+        reason = _text_of_exception(failure)
     location = raised_at(module_name, failure)
     if location:
         return f"{reason}, at {location}"
@@ -335,5 +341,5 @@ def _text_of_failure(failure: BaseException, module_name: str, directory: str) -
     return f"{reason}; looked among the installed packages{and_directory}"
 
 
-def _refused(path: str, rule: str) -> InputError:
+def _refusal(path: str, rule: str) -> InputError:
     return InputError(rule, obj="plugin", value=path)

@@ -37,8 +37,8 @@ def lasting_inputs_of(table: NodeTable, profile: Profile, pod: PodClass) -> Inpu
 class Validity:
     """Inputs of one finding, and the pods that were compared with it.
 
-    changes: the last change of pods (`Columns.changes`) that it takes into account. unaffected_by:
-    keys of pods' effects (`Profile.effect_key`) that do not affect it.
+    changes: the number of changes of pods (`Columns.changes`) that it takes into account.
+    unaffected_by: keys of pods' effects (`Profile.effect_key`) that do not affect it.
     """
 
     inputs: Inputs
@@ -51,8 +51,9 @@ class Validity:
         """Whether no pod that affects `plugins` was added or removed since; inputs are equal."""
         columns, unaffected = table.columns, self.unaffected_by
         key_of = profile.effect_key
-        for other, number in reversed(columns.class_changed.items()):
-            if number <= self.changes:
+        # The latest change of each class, the newest first.
+        for other, change in reversed(columns.class_changed.items()):
+            if change <= self.changes:
                 break
             # As `is_changed_by`, which a pod that arrives alone would call for each class.
             if key_of(other) in unaffected:

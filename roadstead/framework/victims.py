@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 _LIFT = 2**31
-"""Added to each priority in a sum: the lowest possible priority then counts as 0."""
+"""Added to each priority in a sum: the lowest possible priority, -2**31, then counts as 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +24,12 @@ class Victim:
 class Candidate:
     """A node, and the victims that the pod needs removed from it, the most important first.
 
-    violations: how many victims violate a disruption budget. loss: the cost of choosing the node,
-    computed once for all pods that find the candidate. Best are, in this order: the fewest
-    violations, the lowest priority of the most important victim, the lowest sum of priorities (each
-    counted from the lowest possible one, so that fewer pods of negative priority are better), the
-    fewest victims, and the latest start of the earliest among the most important victims.
+    violations: how many victims violate a disruption budget. loss: the cost of choosing the node;
+    the smallest is best. It is computed once for all pods that find the candidate. Best are, in
+    this order: the fewest violations, the lowest priority of the most important victim, the lowest
+    sum of priorities (each counted from the lowest possible one, so that fewer pods of negative
+    priority are better), the fewest victims, and the latest start of the earliest among the most
+    important victims.
     Upstream: pkg/scheduler/framework/preemption/preemption.go (pickOneNodeForPreemption).
     """
 
@@ -41,8 +42,8 @@ class Candidate:
         assert self.victims, f"no victims on {self.node_name}, which would be feasible"
         priorities = [victim.priority for victim in self.victims]
         highest = max(priorities)
-        starts = (v.started_s for v in self.victims if v.priority == highest)
-        # A victim that is not known to run counts as started after all others.
+        starts = (each.started_s for each in self.victims if each.priority == highest)
+        # A victim without a known start counts as started after all others.
         earliest = min(math.inf if each is None else each for each in starts)
         lifted = sum(priorities) + _LIFT * len(priorities)
         loss = (self.violations, priorities[0], lifted, len(priorities), -earliest)
@@ -81,7 +82,10 @@ class DryRunResult:
 
 
 def are_enough(clean: int, violating: int, size: int) -> bool:
-    """Whether the candidates without violations (`clean`) and with violations suffice."""
+    """Whether so many candidates without violations (`clean`) and with violations suffice.
+
+    size: of the dry run, see `DryRun`.
+    """
     return clean > 0 and clean + min(violating, size) >= size
 
 

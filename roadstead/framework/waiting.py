@@ -1,8 +1,9 @@
 """Pods that wait for Permit, for plugins to read, and plugins' recorded decisions about them.
 
-A plugin must not call the core that calls it. So it reads the waiting pods of its process here, and
-records its decision: `allow` or `reject`. The core applies the decisions at the end of the call in
-which they were recorded, including those recorded meanwhile, and returns the commands of all.
+A plugin must not call the core (`roadstead.attempts`) that calls it. So it reads the waiting pods
+of its process here, and records its decision: `allow` or `reject`. The core applies the decisions
+at the end of the call in which they were recorded, including those recorded meanwhile, and returns
+the effects of all.
 
 Upstream: Handle.IterateOverWaitingPods, GetWaitingPod and RejectWaitingPod, and WaitingPod's Allow
 and Reject (pkg/scheduler/framework/runtime/waiting_pods_map.go).
@@ -20,7 +21,7 @@ from roadstead.facts.pod import PodFacts, PodIdentity
 class WaitingPod:
     """A pod that waits for Permit.
 
-    plugins: sorted names of those that it still waits for (upstream's GetPendingPlugins).
+    plugins: sorted names of the plugins that it still waits for (upstream's GetPendingPlugins).
     """
 
     pod: PodIdentity
@@ -35,7 +36,7 @@ PodPredicate = Callable[[PodFacts], bool]
 
 @dataclass(frozen=True, slots=True)
 class PermitDecision:
-    """A plugin's decision about a pod; reason: None allows it, as far as this plugin is concerned.
+    """A plugin's decision about a pod. reason: of a refusal; None if the plugin allows the pod.
 
     chosen: in place of a UID, selects pods by facts, including those that have a node but have not
     reached Permit yet.
@@ -48,8 +49,11 @@ class PermitDecision:
 
 
 Find = Callable[[str], WaitingPod | None]
+"""Returns the waiting pod of a UID."""
 Each = Callable[[], Iterable[WaitingPod]]
+"""Returns all waiting pods."""
 BeforePermit = Callable[[], Iterable[PodFacts]]
+"""Returns the facts of pods that have a node but have not reached Permit yet."""
 
 
 class WaitingPods:

@@ -64,8 +64,9 @@ class Filtered(Protocol):
 class WhatIf:
     """An overlay of some rows of an up-to-date evaluation; row i is the i-th of these rows.
 
-    Codes are those of the evaluation: PASSED, or k > 0 for `statuses[k - 1]`. static: codes and
-    positions of the filters that read NODE facts, if the evaluation has not computed them.
+    Codes are those of the evaluation: PASSED, or k > 0 for `statuses[k - 1]`. Positions are those
+    of the filters in the profile. static: codes and positions of the filters that read NODE facts,
+    if the evaluation has not computed them.
     """
 
     __slots__ = ("_evaluation", "_moved", "_nominated", "_static", "table")
@@ -81,7 +82,9 @@ class WhatIf:
             codes, positions = evaluation.static_results()
             static = codes[rows], positions[rows]
         self._static = static
+        # By row: class → number of pods added (below 0: removed).
         self._moved: list[dict[PodClass, int]] = [{} for _ in rows]
+        # By row: the pods nominated to its node, by class; only rows with such pods.
         self._nominated = {
             row: pods
             for row, name in enumerate(self.table.columns.names)
@@ -120,15 +123,16 @@ class WhatIf:
             contended_rows = rows[contended]
             # Ports are sets: removing the nominated pods also frees ports of the node's own pods.
             ports = self.table.columns.port_set[contended_rows]
-            self._move_nominated(contended_rows, 1)
+            self._move_nominated(contended_rows, sign=1)
             codes[contended] = self._run(contended_rows)
-            self._move_nominated(contended_rows, -1)
+            self._move_nominated(contended_rows, sign=-1)
             self.table.columns.port_set[contended_rows] = ports
         return codes
 
-    def _move_nominated(self, rows: Rows, change: int) -> None:
+    def _move_nominated(self, rows: Rows, *, sign: int) -> None:
+        """Add the nominated pods to rows (sign 1), or remove them (-1)."""
         self.move(
-            (row, pod_class, change * count)
+            (row, pod_class, sign * count)
             for row in rows.tolist()
             for pod_class, count in self._nominated[row].items()
         )

@@ -32,9 +32,10 @@ FILTER, SCORE = "Filter", "Score"
 
 
 def worker_calls(profile: Profile) -> tuple[tuple[Plugin, str], ...]:
-    """Return users' plugins whose answers depend on pod and row only, with their points.
+    """Return (plugin, FILTER or SCORE) of users' plugins that workers can call.
 
-    Workers can call them. Plugins that keep data from pod to pod or read other nodes are excluded.
+    Those whose answers depend on pod and row only: plugins that keep data from pod to pod, or read
+    other nodes, are excluded.
     """
     filters = ((plugin, FILTER) for plugin in profile.filter)
     scores = ((each.plugin, SCORE) for each in profile.score)
@@ -54,8 +55,9 @@ def _is_stateful(plugin: Plugin) -> bool:
 class WorkerResults:
     """Answers for one class over all rows of a table.
 
-    node_version, version: of the table for which they are valid. redo: rows without valid answers.
-    filters, scores: by the plugin's name; scores: int64[row], or a smaller integer type.
+    node_version, version: those of the table (of nodes, and of all) for which the answers are
+    valid. redo: rows without valid answers. filters, scores: by the plugin's name; scores:
+    int64[row], or a smaller integer type.
     """
 
     node_version: int

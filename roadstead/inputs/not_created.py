@@ -42,7 +42,7 @@ def not_created(
 def _not_created(
     refused: RefusedObject, owners: Mapping[OwnerKey, OwnerKey], sources: Mapping[OwnerKey, str]
 ) -> NotCreated:
-    found = refused.found
+    found = refused.manifest
     key = kind_and_name(found)
     controller = found.metadata.controller
     if controller is not None:

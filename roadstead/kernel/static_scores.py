@@ -51,7 +51,7 @@ def key_of(evaluation: Evaluation) -> Hashable:
     """Return a key that is equal for classes with the same static scores."""
     parts: list[Hashable] = [(evaluation.static_results()[0] == PASSED).tobytes()]
     for index, each in _static_plugins(evaluation.profile, evaluation.score_state):
-        raw = evaluation.first_raw(index).tobytes()
+        raw = evaluation.raw_of_all_rows(index).tobytes()
         parts.append((each.plugin.normalizes, each.weight, raw))
     return tuple(parts)
 
@@ -63,7 +63,7 @@ def static_scores_of(evaluation: Evaluation) -> StaticScores | str:
     keys: list[I64] = []
     normalizing: list[WeightedScore] = []
     for index, each in _static_plugins(evaluation.profile, evaluation.score_state):
-        raw = evaluation.first_raw(index)
+        raw = evaluation.raw_of_all_rows(index)
         if each.plugin.normalizes:
             keys.append(raw)
             normalizing.append(each)

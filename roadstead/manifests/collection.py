@@ -56,8 +56,8 @@ from roadstead.protocol.objects import (
     validate,
 )
 
-T = TypeVar("T", bound=ApiObject)
-"""A kind of objects."""
+ObjectT = TypeVar("ObjectT", bound=ApiObject)
+"""The objects of one kind."""
 
 ObjectKey = tuple[str, str, str]
 """(kind, namespace, name); the namespace is "" for cluster-scoped objects."""
@@ -94,7 +94,7 @@ class Manifests:
     scheduled nor counted on nodes. ignored: kind → number of objects that scheduling does not use.
     workload_documents: kind → names and sources of objects of other kinds (custom resources) that
     contain a pod spec. unknown: a message for each field that Kubernetes does not have; the field
-    is ignored. sources: where each object was read, for errors.
+    is ignored. sources: the file from which each object was read, for errors.
     """
 
     nodes: tuple[Node, ...] = ()
@@ -184,7 +184,7 @@ def _gc_paused() -> Iterator[None]:
 
 
 class _ManifestCollector:
-    """The objects read so far, by kind, and where each was read.
+    """The objects read so far, by kind, and the file of each.
 
     Documents are added one by one; `manifests` then returns all objects with their defaults.
     """
@@ -193,10 +193,12 @@ class _ManifestCollector:
         self._is_strict = is_strict
         self._unknown: list[str] = []
         self._by_kind: dict[str, list[ApiObject]] = {kind: [] for kind in KINDS}
+        # The sources of the pods in `_by_kind`, in their order.
         self._pod_sources: list[str] = []
         self._sources: dict[ObjectKey, str] = {}
         self._ignored: Counter[str] = Counter()
         self._workload_documents: dict[str, list[str]] = {}
+        # By kind and `generateName`: how many names were generated.
         self._generated: Counter[str] = Counter()
 
     def add_document(self, document: object, source: str, depth: int = 0) -> None:
@@ -233,6 +235,7 @@ class _ManifestCollector:
             else:
                 self._ignored[full_kind] += 1
             return
+        # Converts objects of the beta versions of resource.k8s.io; leaves others as they are.
         document = as_v1(kind, document)
         version = document.get("apiVersion")
         if isinstance(version, str) and version != API_VERSIONS[kind]:
@@ -274,21 +277,21 @@ class _ManifestCollector:
         self._generated[f"{kind}/{base}"] += 1
         namespace = str(metadata.get("namespace") or DEFAULT_NAMESPACE)
         kind_and_namespace = kind, "" if kind in CLUSTER_SCOPED else namespace
-        number, collisions = self._generated[f"{kind}/{base}"], 0
+        index, collisions = self._generated[f"{kind}/{base}"], 0
         while (
             *kind_and_namespace,
-            name := generated_name(base, number, collisions),
+            name := generated_name(base, index, collisions),
         ) in self._sources:
             collisions += 1
         return {**document, "metadata": {**metadata, "name": name}}
 
     def manifests(self, earlier_classes: Sequence[PriorityClass]) -> Manifests:
-        """Return all objects with their defaults. earlier_classes: of manifests read before."""
-        classes = {
+        """Return all objects with their defaults. earlier_classes: those read before."""
+        priority_classes = {
             each.metadata.name: each for each in (*earlier_classes, *self._of(PriorityClass))
         }
         pods = [
-            default_pod(pod, classes, source=source)
+            default_pod(pod, priority_classes, source=source)
             for pod, source in zip(self._of(Pod), self._pod_sources, strict=True)
         ]
         unfinished = tuple(pod for pod in pods if pod.status.phase not in TERMINAL_PHASES)
@@ -330,8 +333,8 @@ class _ManifestCollector:
             device_taint_rules=self._of(DeviceTaintRule),
         )
 
-    def _of(self, model: type[T]) -> tuple[T, ...]:
-        return cast("tuple[T, ...]", tuple(self._by_kind[model.__name__]))
+    def _of(self, model: type[ObjectT]) -> tuple[ObjectT, ...]:
+        return cast("tuple[ObjectT, ...]", tuple(self._by_kind[model.__name__]))
 
 
 def _items(item_kind: str, document: dict[str, object], source: str) -> Iterator[dict[str, object]]:
@@ -378,7 +381,7 @@ def _first_keys(document: dict[str, object]) -> str:
 
 
 def _has_pod_spec(document: object, depth: int = 0) -> bool:
-    """Return whether an object contains a list of containers with images, at any field."""
+    """Whether an object contains a list of containers with images, at any depth."""
     if depth > _POD_SPEC_DEPTH_MAX or not isinstance(document, dict):
         return False
     containers = document.get("containers")
@@ -390,9 +393,8 @@ def _has_pod_spec(document: object, depth: int = 0) -> bool:
 
 
 def _duplicate(key: ObjectKey, document: dict[str, object], source: str, other: str) -> InputError:
-    """Return the error for an object that was read before. other: the source of the first one."""
+    """Return the error for an object that was read before, from the source `other`."""
     kind, namespace, _ = key
-    first_source = "this file" if other == source else other
-    message = f"is already in {first_source}"
+    message = f"is already in {'this file' if other == source else other}"
     in_namespace = f" in namespace {cut_short(namespace)}" if namespace else ""
     return InputError(message, source=source, obj=describe(kind, document) + in_namespace)

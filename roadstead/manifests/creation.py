@@ -35,9 +35,9 @@ from roadstead.protocol.objects import (
 
 @dataclass(frozen=True, slots=True)
 class RefusedObject:
-    """An object that is not created. reason: upstream's text where it has one."""
+    """An object that is not created. reason: upstream's text where upstream has one."""
 
-    found: Pod | PersistentVolumeClaim | ResourceClaim | ResourceClaimTemplate
+    manifest: Pod | PersistentVolumeClaim | ResourceClaim | ResourceClaimTemplate
     reason: str
 
 
@@ -84,34 +84,38 @@ class _Creation:
         self._claims: dict[tuple[str, str], PersistentVolumeClaim] = {}
         self._refused: list[RefusedObject] = []
         self._device_claims = self._admitted_device_claims()
+        # Volume claims, by namespace and name.
         self._refused_claims: set[tuple[str, str]] = set()
 
     def run(
         self, pods: Sequence[Pod], created_claims: Sequence[PersistentVolumeClaim]
     ) -> CreatedObjects:
-        listed = [self._with_default_class(each) for each in self._cluster.persistent_volume_claims]
-        created = [self._with_default_class(each) for each in created_claims]
+        own_claims = self._cluster.persistent_volume_claims
+        claims = [self._with_default_class(each) for each in (*own_claims, *created_claims)]
         stored = [each for each in pods if is_stored_pod(each)]
         in_use = set(_claims_in_use(stored))
-        for claim in (*listed, *created):
+        for claim in claims:
             if is_stored_claim(claim) or namespaced_name(claim) in in_use:
                 self._claims[namespaced_name(claim)] = claim
         for pod in stored:
-            # Their claims were created with them; only the manifests lack them.
+            # The claims of a stored pod's ephemeral volumes exist, even if the manifests lack them.
             for claim in map(self._with_default_class, ephemeral_claims(pod)):
                 self._claims.setdefault(namespaced_name(claim), claim)
         self._quotas.count_stored(stored, self._cluster.finished_pods, self._claims.values())
-        self._create_claims((*listed, *created))
-        kept = tuple(map(self._device_claims.with_claims, self._created(pods)))
-        for pod in kept:
+        self._create_claims(claims)
+        existing_pods = tuple(map(self._device_claims.with_claims, self._created(pods)))
+        for pod in existing_pods:
             self._create_claims(map(self._with_default_class, ephemeral_claims(pod)))
-        notes = (*self._applied.notes(), *self._runtimes.notes(), *self._quotas.notes())
         return CreatedObjects(
-            *(kept, tuple(self._claims.values()), tuple(self._device_claims.claims.values())),
-            *(tuple(self._refused), notes),
+            pods=existing_pods,
+            claims=tuple(self._claims.values()),
+            device_claims=tuple(self._device_claims.claims.values()),
+            refused=tuple(self._refused),
+            notes=(*self._applied.notes(), *self._runtimes.notes(), *self._quotas.notes()),
         )
 
     def _admitted_device_claims(self) -> DeviceClaims:
+        """Refuse claims and templates whose namespace does not allow the requested admin access."""
         admin, cluster = AdminAccess(self._cluster.namespaces), self._cluster
         admitted = [claim for claim in cluster.resource_claims if not admin.refuses(claim)]
         templates = cluster.resource_claim_templates
@@ -122,7 +126,9 @@ class _Creation:
         for each in objects:
             if admin.refuses(each):
                 self._refused.append(RefusedObject(each, ADMIN_REASON))
-        return DeviceClaims(admitted, [e for e in templates if not admin.refuses_claims_of(e)])
+        return DeviceClaims(
+            admitted, [each for each in templates if not admin.refuses_claims_of(each)]
+        )
 
     def _with_default_class(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
         changed = with_class(claim, self._default_class)

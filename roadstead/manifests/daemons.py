@@ -27,17 +27,18 @@ from roadstead.protocol.objects import (
 
 NO_SCHEDULE: Final = "NoSchedule"
 NO_EXECUTE: Final = "NoExecute"
-_CONDITION = "node.kubernetes.io/"
+_CONDITION_PREFIX = "node.kubernetes.io/"
 _CONTROLLER_TOLERATIONS = (
-    Toleration(key=f"{_CONDITION}not-ready", operator="Exists", effect=NO_EXECUTE),
-    Toleration(key=f"{_CONDITION}unreachable", operator="Exists", effect=NO_EXECUTE),
-    Toleration(key=f"{_CONDITION}disk-pressure", operator="Exists", effect=NO_SCHEDULE),
-    Toleration(key=f"{_CONDITION}memory-pressure", operator="Exists", effect=NO_SCHEDULE),
-    Toleration(key=f"{_CONDITION}pid-pressure", operator="Exists", effect=NO_SCHEDULE),
-    Toleration(key=f"{_CONDITION}unschedulable", operator="Exists", effect=NO_SCHEDULE),
+    Toleration(key=f"{_CONDITION_PREFIX}not-ready", operator="Exists", effect=NO_EXECUTE),
+    Toleration(key=f"{_CONDITION_PREFIX}unreachable", operator="Exists", effect=NO_EXECUTE),
+    Toleration(key=f"{_CONDITION_PREFIX}disk-pressure", operator="Exists", effect=NO_SCHEDULE),
+    Toleration(key=f"{_CONDITION_PREFIX}memory-pressure", operator="Exists", effect=NO_SCHEDULE),
+    Toleration(key=f"{_CONDITION_PREFIX}pid-pressure", operator="Exists", effect=NO_SCHEDULE),
+    Toleration(key=f"{_CONDITION_PREFIX}unschedulable", operator="Exists", effect=NO_SCHEDULE),
 )
+# Added only to pods of the host network.
 _NETWORK_UNAVAILABLE = Toleration(
-    key=f"{_CONDITION}network-unavailable", operator="Exists", effect=NO_SCHEDULE
+    key=f"{_CONDITION_PREFIX}network-unavailable", operator="Exists", effect=NO_SCHEDULE
 )
 
 
@@ -46,11 +47,11 @@ def daemon_pods(
 ) -> Iterator[Pod]:
     """Yield a pod for each eligible node that has none of this daemon set."""
     key, namespace = kind_and_name(daemon), daemon.metadata.namespace or DEFAULT_NAMESPACE
-    covered = {node_of(pod) for pod in existing if controller_key(pod) == key}
+    with_pod = {node_of(pod) for pod in existing if controller_key(pod) == key}
     template = daemon_pod(daemon)
     _, facts = compile_pod(template)
     for node in nodes:
-        if node.metadata.name not in covered and should_run(facts, compile_node(node)):
+        if node.metadata.name not in with_pod and should_run(facts, compile_node(node)):
             name = names.allocate(
                 namespace, partial(_name, daemon.metadata.name, node.metadata.name)
             )
@@ -102,7 +103,7 @@ def should_run(pod: PodFacts, node: NodeFacts) -> bool:
 
 
 def may_continue(pod: PodFacts, node: NodeFacts) -> bool:
-    """Whether a daemon set leaves such a pod on the node (NodeShouldRunDaemonPod, too)."""
+    """Whether a daemon set leaves such a pod on the node (also of NodeShouldRunDaemonPod)."""
     return _selects_node(pod, node) and _tolerates(pod, node, (NO_EXECUTE,))
 
 

@@ -51,9 +51,9 @@ _NO_CLASSES: Mapping[str, PriorityClass] = {}
 
 
 def default_pod(
-    pod: Pod, classes: Mapping[str, PriorityClass] = _NO_CLASSES, *, source: str = ""
+    pod: Pod, priority_classes: Mapping[str, PriorityClass] = _NO_CLASSES, *, source: str = ""
 ) -> Pod:
-    """Return the pod as the API server would store it.
+    """Return the pod as the API server would store it. priority_classes: by name.
 
     Filled in: namespace, scheduler, priority of its class, requests from limits, pod-level
     requests, host ports under host networking, the match label keys of pod affinity, and
@@ -66,7 +66,8 @@ def default_pod(
     check_pod(pod, source=source)
     if not pod.spec.containers:
         raise _refusal(pod, source, "spec.containers", "must not be empty")
-    spec: dict[str, object] = _priority(pod, classes, source)
+    # The fields of the spec that change.
+    spec: dict[str, object] = _priority(pod, priority_classes, source)
     if not pod.spec.scheduler_name:
         spec["scheduler_name"] = DEFAULT_SCHEDULER_NAME
     tolerations = _tolerations(pod.spec.tolerations)
@@ -120,7 +121,7 @@ def _tolerations(tolerations: tuple[Toleration, ...]) -> tuple[Toleration, ...]:
 
 @cached_by_identity
 def has_default_tolerations(tolerations: tuple[Toleration, ...]) -> bool:
-    """Whether `default_pod` added any of these: it adds the same objects to every pod."""
+    """Whether `default_pod` added any of these: it adds the same toleration objects to all pods."""
     return any(each is added for each in tolerations for added in _DEFAULT_TOLERATIONS)
 
 
@@ -147,7 +148,7 @@ def _priority(pod: Pod, classes: Mapping[str, PriorityClass], source: str) -> di
 
 
 def _global_default(classes: Mapping[str, PriorityClass]) -> PriorityClass | None:
-    """Return the default class; of several the one of the lowest value, as the admission plugin."""
+    """Return the default class; of several, as upstream, the one of the lowest value."""
     defaults = [each for each in classes.values() if each.global_default]
     return min(defaults, key=lambda each: each.value, default=None)
 
@@ -195,11 +196,14 @@ def _container(container: Container, host_network: bool) -> Container:
 def _pod_level_requests(
     pod: Pod, changes: dict[str, object], resources: ResourceRequirements
 ) -> dict[str, object]:
-    """Complete the pod-level requests of a pod that has some: from containers, then from limits."""
+    """Complete the pod-level requests of a pod that has some: from containers, then from limits.
+
+    changes: fields of the spec that have changed already.
+    """
     if not (resources.requests or resources.limits):
         return {}
-    bare = pod.spec.model_copy(update={**changes, "resources": None, "overhead": {}})
-    updated = {"spec": bare, "status": PodStatus()}
+    containers_only = pod.spec.model_copy(update={**changes, "resources": None, "overhead": {}})
+    updated = {"spec": containers_only, "status": PodStatus()}
     of_containers = pod_requests(pod.model_copy(update=updated))
     limits = _rounded(resources.limits)
     requests: dict[str, Quantity] = dict(_rounded(resources.requests))
@@ -214,20 +218,21 @@ def _pod_level_requests(
     return {"resources": resources.model_copy(update={"requests": requests, "limits": limits})}
 
 
+# A side: the pod affinity or the pod anti-affinity of a pod.
 @cached_by_identity
-def _has_keys_anywhere(affinity: Affinity) -> bool:
+def _has_match_label_keys(affinity: Affinity) -> bool:
     sides = (affinity.pod_affinity, affinity.pod_anti_affinity)
-    return any(side is not None and _has_keys(side) for side in sides)
+    return any(side is not None and _names_label_keys(side) for side in sides)
 
 
 def _merged_affinity(affinity: Affinity | None, labels: Mapping[str, str]) -> Affinity | None:
     """Merge the match label keys into the selectors (pkg/registry/core/pod/strategy.go)."""
-    if affinity is None or not _has_keys_anywhere(affinity):
+    if affinity is None or not _has_match_label_keys(affinity):
         return affinity
     changes = {
         side: _merged_side(found, labels)
         for side in ("pod_affinity", "pod_anti_affinity")
-        if (found := getattr(affinity, side)) is not None and _has_keys(found)
+        if (found := getattr(affinity, side)) is not None and _names_label_keys(found)
     }
     return affinity.model_copy(update=changes)
 
@@ -238,7 +243,7 @@ def _terms(side: PodAffinity) -> list[PodAffinityTerm]:
     return [*required, *(each.pod_affinity_term for each in preferred)]
 
 
-def _has_keys(side: PodAffinity) -> bool:
+def _names_label_keys(side: PodAffinity) -> bool:
     return any(each.match_label_keys or each.mismatch_label_keys for each in _terms(side))
 
 
@@ -261,11 +266,11 @@ def _merged_side(side: PodAffinity, labels: Mapping[str, str]) -> PodAffinity:
 def _merged_term(term: PodAffinityTerm, labels: Mapping[str, str]) -> PodAffinityTerm:
     if term.label_selector is None:
         return term
-    wanted = [(key, "In") for key in term.match_label_keys]
-    wanted += [(key, "NotIn") for key in term.mismatch_label_keys]
+    operators = [(key, "In") for key in term.match_label_keys]
+    operators += [(key, "NotIn") for key in term.mismatch_label_keys]
     added = [
         SelectorRequirement(key=key, operator=operator, values=[labels[key]])
-        for key, operator in wanted
+        for key, operator in operators
         if key in labels
     ]
     known = term.label_selector.match_expressions

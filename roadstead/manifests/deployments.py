@@ -52,12 +52,14 @@ def replica_sets_for(manifests: Manifests) -> ReplicaSets:
     notes: list[str] = []
     for deployment in manifests.deployments:
         key, wanted = kind_and_name(deployment), deployment.spec.replicas
+        # Indices in `existing`: of the deployment's replica sets, and of those with its template.
         own = [index for index, each in enumerate(existing) if controller_key(each) == key]
+        current = [index for index in own if _is_same(existing[index].spec.template, deployment)]
         total = sum(existing[index].spec.replicas for index in own)
-        same = [index for index in own if _is_same(existing[index].spec.template, deployment)]
-        if same:
-            grown = existing[same[0]].spec.replicas + max(0, wanted - total)
-            existing[same[0]] = _scaled(existing[same[0]], grown)
+        if current:
+            replica_set = existing[current[0]]
+            replicas = replica_set.spec.replicas + max(0, wanted - total)
+            existing[current[0]] = _scaled(replica_set, replicas)
         elif own:
             created.append(_scaled(replica_set_of(deployment), wanted))
             notes += _rollout_note(deployment, wanted, total)
@@ -82,7 +84,7 @@ def _is_same(template: PodTemplate, deployment: Deployment) -> bool:
 
 
 def _comparable(template: PodTemplate) -> tuple[object, object]:
-    labels = {k: v for k, v in template.metadata.labels.items() if k != TEMPLATE_HASH}
+    labels = {key: value for key, value in template.metadata.labels.items() if key != TEMPLATE_HASH}
     scheduler = template.spec.scheduler_name or DEFAULT_SCHEDULER_NAME
     return labels, template.spec.model_copy(update={"scheduler_name": scheduler})
 
@@ -94,9 +96,9 @@ def _pods_of_missing_replica_set(deployment: Deployment, pods: Sequence[Pod]) ->
     """
     namespace, name = namespaced_name(deployment)
     for pod in pods:
-        revision = pod.metadata.labels.get(TEMPLATE_HASH, "")
-        created = joined_name(name, revision)
-        if revision and controller_key(pod) == ("ReplicaSet", namespace, created):
+        hash_value = pod.metadata.labels.get(TEMPLATE_HASH, "")
+        replica_set = joined_name(name, hash_value)
+        if hash_value and controller_key(pod) == ("ReplicaSet", namespace, replica_set):
             yield pod
 
 
@@ -107,13 +109,13 @@ def _scaled(replica_set: ReplicaSet, replicas: int) -> ReplicaSet:
 
 def replica_set_of(deployment: Deployment) -> ReplicaSet:
     """Return the replica set that a deployment creates for its template and all its replicas."""
-    revision = template_hash(deployment.spec.template)
-    hash_label = {TEMPLATE_HASH: revision}
+    hash_value = template_hash(deployment.spec.template)
+    hash_label = {TEMPLATE_HASH: hash_value}
     template = deployment.spec.template
     labels = template.metadata.labels | hash_label
     selector = deployment.spec.selector or LabelSelector()
     return ReplicaSet(
-        metadata=owned_meta(deployment, joined_name(deployment.metadata.name, revision), labels),
+        metadata=owned_meta(deployment, joined_name(deployment.metadata.name, hash_value), labels),
         spec=deployment.spec.model_copy(
             update={
                 "selector": selector.model_copy(
@@ -128,7 +130,7 @@ def replica_set_of(deployment: Deployment) -> ReplicaSet:
 
 
 def owned_meta(owner: Workload, name: str, labels: dict[str, str]) -> ObjectMeta:
-    """Return the metadata of an object that a workload creates."""
+    """Return the metadata of an object that the controller of a workload creates."""
     reference = controlled_by(owner, owner.metadata.uid)
     namespace = owner.metadata.namespace or DEFAULT_NAMESPACE
     return ObjectMeta(name=name, namespace=namespace, labels=labels, owner_references=(reference,))

@@ -58,6 +58,7 @@ _ONE_PLACEMENT = (
 )
 
 Path = tuple[str | int, ...]
+"""Names of fields and indices of list items, from the outer object on."""
 
 
 def device_problem(found: ApiObject) -> FieldProblem | None:
@@ -80,6 +81,7 @@ def device_problem(found: ApiObject) -> FieldProblem | None:
 
 
 def _below(path: Path, problems: Iterable[FieldProblem]) -> Iterator[FieldProblem]:
+    """Yield problems of a part of an object, with the path of the part before their fields."""
     for problem in problems:
         yield problem.below(*path)
 
@@ -107,18 +109,18 @@ def _slice_problems(spec: ResourceSliceSpec) -> Iterator[FieldProblem]:
     if sum(placements) != 1:
         yield _problem(("spec",), f"{sum(placements)} of them are set", _ONE_PLACEMENT)
     yield from _selector_problems(("spec", "nodeSelector"), spec.node_selector)
-    counters = {each.name: each for each in spec.shared_counters}
+    counter_sets = {each.name: each for each in spec.shared_counters}
     yield from _unique(("spec", "sharedCounters"), [each.name for each in spec.shared_counters])
     if sum(len(each.counters) for each in spec.shared_counters) > SLICE_MAX_COUNTERS:
         rule = f"must have no more than {SLICE_MAX_COUNTERS} counters in total"
-        yield _problem(("spec", "sharedCounters"), len(counters), rule)
+        yield _problem(("spec", "sharedCounters"), len(counter_sets), rule)
     yield from _unique(("spec", "devices"), [each.name for each in spec.devices])
     for index, device in enumerate(spec.devices):
-        yield from _below(("spec", "devices", index), _device_problems(device, spec, counters))
+        yield from _below(("spec", "devices", index), _device_problems(device, spec, counter_sets))
 
 
 def _device_problems(
-    device: Device, spec: ResourceSliceSpec, counters: dict[str, CounterSet]
+    device: Device, spec: ResourceSliceSpec, counter_sets: dict[str, CounterSet]
 ) -> Iterator[FieldProblem]:
     yield from _name_problems(("name",), device.name, dns_label_errors(device.name))
     if len(device.attributes) + len(device.capacity) > DEVICE_MAX_VALUES:
@@ -139,7 +141,7 @@ def _device_problems(
     yield from _selector_problems(("nodeSelector",), device.node_selector)
     for index, consumed in enumerate(device.consumes_counters):
         path: Path = ("consumesCounters", index)
-        shared = counters.get(consumed.counter_set)
+        shared = counter_sets.get(consumed.counter_set)
         if shared is None:
             yield _problem((*path, "counterSet"), consumed.counter_set, "is not in sharedCounters")
             continue
@@ -175,7 +177,7 @@ def _class_problems(
     selectors: Sequence[DeviceSelector], configs: Sequence[DeviceConfiguration]
 ) -> Iterator[FieldProblem]:
     yield from _expression_problems(selectors)
-    yield from _config_problems(configs, None)
+    yield from _config_problems(configs, requests=None)
 
 
 def _claim_problems(found: ClaimDevices) -> Iterator[FieldProblem]:
@@ -183,7 +185,8 @@ def _claim_problems(found: ClaimDevices) -> Iterator[FieldProblem]:
     names: set[str] = set()
     for index, request in enumerate(found.requests):
         yield from _below(("requests", index), _request_problems(request))
-        names |= {request.name, *(f"{request.name}/{e.name}" for e in request.first_available)}
+        alternatives = (each.name for each in request.first_available)
+        names |= {request.name, *(f"{request.name}/{each}" for each in alternatives)}
     for index, constraint in enumerate(found.constraints):
         path: Path = ("constraints", index)
         yield from _unknown_requests((*path, "requests"), constraint.requests, names)
@@ -227,6 +230,7 @@ def _exact_problems(found: ExactDeviceRequest) -> Iterator[FieldProblem]:
 def _config_problems(
     configs: Sequence[DeviceConfiguration], requests: set[str] | None
 ) -> Iterator[FieldProblem]:
+    """Yield problems of configurations. requests: names in the claim; None for a device class."""
     for index, each in enumerate(configs):
         path: Path = ("config", index)
         if each.opaque is None:
@@ -253,6 +257,7 @@ def _expression_problems(selectors: Sequence[DeviceSelector]) -> Iterator[FieldP
 @lru_cache(maxsize=4096)
 def expression_error(expression: str) -> str:
     """Return why the API server refuses an expression; "" if it does not."""
+    # Imported here: few manifests have expressions, and the compiler is large.
     from roadstead.cel.errors import CelCompileError
     from roadstead.cel.selector import compile_selector
 

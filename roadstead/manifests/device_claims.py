@@ -37,12 +37,12 @@ class DeviceClaims:
     ) -> None:
         self.claims: dict[Key, ResourceClaim] = {namespaced_name(each): each for each in existing}
         self._templates = {namespaced_name(each): each for each in templates}
-        self._created = self._by_owner()
+        self._created_earlier = self._by_owner()
 
     def with_claims(self, pod: Pod) -> Pod:
-        """Return a pod whose status names its claims; those that do not exist are created.
+        """Return a pod whose status names its claims; claims that do not exist are created.
 
-        A claim without its template is not created: such a pod waits, as in a cluster.
+        Without its template, a claim is not created: such a pod waits, as in a cluster.
         """
         known = {each.name for each in pod.status.resource_claim_statuses}
         namespace = pod.metadata.namespace or DEFAULT_NAMESPACE
@@ -51,13 +51,13 @@ class DeviceClaims:
             name = each.resource_claim_template_name
             if name is None or each.name in known:
                 continue
-            created = self._created.get((pod_identity(pod).uid, each.name))
+            claim = self._created_earlier.get((pod_identity(pod).uid, each.name))
             template = self._templates.get((namespace, name))
-            if created is None and template is not None:
-                created = self._create(pod, each.name, template)
-            if created is not None:
+            if claim is None and template is not None:
+                claim = self._create(pod, each.name, template)
+            if claim is not None:
                 status = PodResourceClaimStatus(
-                    name=each.name, resource_claim_name=created.metadata.name
+                    name=each.name, resource_claim_name=claim.metadata.name
                 )
                 statuses.append(status)
         if len(statuses) == len(known):
@@ -76,6 +76,7 @@ class DeviceClaims:
         return found
 
     def _create(self, pod: Pod, name: str, template: ResourceClaimTemplate) -> ResourceClaim:
+        """Create a claim for a pod. name: of the claim in the pod's spec."""
         namespace = pod.metadata.namespace or DEFAULT_NAMESPACE
         uid = pod_identity(pod).uid
         base, collisions = f"{pod.metadata.name}-{name}"[:_BASE_MAX_CHARS], 0

@@ -43,6 +43,7 @@ from roadstead.protocol.objects import (
 )
 
 PODS_MAX = 20_000_000
+"""Pods of all workloads, to refuse a mistyped number of replicas before it fills the memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +70,11 @@ def expand_workloads(manifests: Manifests, nodes: Sequence[Node]) -> Expansion:
     _check_total(manifests)
     existing = Counter(controller_key(each) for each in manifests.pods)
     names = PodNames(map(namespaced_name, manifests.pods))
-    sets = replica_sets_for(manifests)
-    created_sets = sets.created
+    replica_sets = replica_sets_for(manifests)
     pods: list[Pod] = []
     for controller in manifests.replication_controllers:
         pods += _replicas(controller, existing[kind_and_name(controller)], names)
-    for replica_set in (*sets.existing, *created_sets):
+    for replica_set in (*replica_sets.existing, *replica_sets.created):
         pods += _replicas(replica_set, existing[kind_and_name(replica_set)], names)
     for stateful in manifests.stateful_sets:
         pods += stateful_pods(stateful, manifests.pods)
@@ -83,23 +83,23 @@ def expand_workloads(manifests: Manifests, nodes: Sequence[Node]) -> Expansion:
     created_jobs = tuple(_jobs(manifests))
     for job in (*manifests.jobs, *created_jobs):
         pods += _job_pods(job, existing[kind_and_name(job)], names)
-    classes = {each.metadata.name: each for each in manifests.priority_classes}
+    priority_classes = {each.metadata.name: each for each in manifests.priority_classes}
     claims = tuple(stateful_claims(manifests.stateful_sets, manifests.persistent_volume_claims))
     owner_of = {
-        kind_and_name(each): controller_key(each) for each in (*created_sets, *created_jobs)
+        kind_and_name(each): controller_key(each) for each in (*replica_sets.created, *created_jobs)
     }
     owner_of |= {kind_and_name(claim): kind_and_name(owner) for owner, claim in claims}
     return Expansion(
-        pods=tuple(default_pod(pod, classes) for pod in pods),
-        replica_sets=created_sets,
+        pods=tuple(default_pod(pod, priority_classes) for pod in pods),
+        replica_sets=replica_sets.created,
         claims=tuple(each for _, each in claims),
         owner_of=owner_of,
-        notes=sets.notes,
+        notes=replica_sets.notes,
     )
 
 
 def _check_total(manifests: Manifests) -> None:
-    """Refuse too many pods before any is created: a replica count is easily mistyped."""
+    """Refuse too many pods before any is created (PODS_MAX)."""
     wanted: list[tuple[Workload, int]] = [
         *((each, each.spec.replicas) for each in manifests.replication_controllers),
         *((each, each.spec.replicas) for each in manifests.replica_sets),
@@ -143,7 +143,7 @@ def _job(cron: CronJob) -> Job:
 
 
 def _job_pods(job: Job, existing: int, names: PodNames) -> Iterator[Pod]:
-    """Yield the missing ones of the pods that run at once: at most parallelism and completions."""
+    """Yield the pods that a job lacks. At most parallelism and completions run at the same time."""
     spec = job.spec
     wanted = 1 if spec.parallelism is None else spec.parallelism
     if spec.completions is not None:
@@ -152,5 +152,6 @@ def _job_pods(job: Job, existing: int, names: PodNames) -> Iterator[Pod]:
     is_indexed = spec.completion_mode == "Indexed"
     for index in range(existing, 0 if spec.suspend else wanted):
         base = f"{job.metadata.name}-{index}-" if is_indexed else f"{job.metadata.name}-"
-        number = {"batch.kubernetes.io/job-completion-index": str(index)} if is_indexed else {}
-        yield pod_of(job, spec.template, _name(job, base, index, names), labels | number)
+        index_label = {"batch.kubernetes.io/job-completion-index": str(index)}
+        pod_labels = labels | index_label if is_indexed else labels
+        yield pod_of(job, spec.template, _name(job, base, index, names), pod_labels)

@@ -13,6 +13,7 @@ from roadstead.protocol.errors import InputError
 
 STDIN = "-"
 PIECE_BYTES = 1 << 20
+"""How much of a file is read at once."""
 SUFFIXES = (".yaml", ".yml", ".json")
 _GLOB_CHARS = frozenset("*?[")
 
@@ -70,7 +71,7 @@ def _read_stdin(stdin: BinaryIO) -> tuple[str, bytes]:
 
 
 def _bounded(file: BinaryIO, source: str) -> bytes:
-    # In pieces, because `read` allocates the requested size at once.
+    # In pieces: a single `read` of the maximum would allocate all of it at once.
     pieces, size = [], 0
     while piece := file.read(PIECE_BYTES):
         pieces.append(piece)

@@ -56,8 +56,10 @@ class LimitRanges:
             items = each.spec.limits
             found = _Range(f"{namespace}/{each.metadata.name}", items, *_defaults(items))
             self._ranges.setdefault(namespace, []).append(found)
-        # Keyed by ids: the values also hold the objects, so that their ids are not reused.
+        # Caches by ids; their values also contain the objects, so that the ids are not reused.
+        # By containers and limit range: the containers with defaults.
         self._changed: dict[tuple[int, str], tuple[object, tuple[Container, ...]]] = {}
+        # By namespace and parts of a pod: the problem.
         self._checked: dict[tuple[object, ...], tuple[object, str]] = {}
 
     def defaulted(self, spec: PodSpec, namespace: str, key: str) -> PodSpec:
@@ -183,13 +185,13 @@ def _claim_problems(requests: Amounts, items: Iterable[LimitRangeItem]) -> Itera
 def _below_min(
     item_type: str, name: str, bound: Quantity, requests: Amounts, limits: Amounts
 ) -> str:
-    request, limit, enforced = _comparable(requests.get(name), limits.get(name), bound)
+    request, limit, minimum = _comparable(requests.get(name), limits.get(name), bound)
     rule = f"minimum {name} usage per {item_type} is {bound}"
     if name not in requests:
         return f"{rule}.  No request is specified"
-    if request < enforced:
+    if request < minimum:
         return f"{rule}, but request is {requests[name]}"
-    if name in limits and limit < enforced:
+    if name in limits and limit < minimum:
         return f"{rule}, but limit is {limits[name]}"
     return ""
 
@@ -197,23 +199,23 @@ def _below_min(
 def _above_max(
     item_type: str, name: str, bound: Quantity, requests: Amounts, limits: Amounts
 ) -> str:
-    request, limit, enforced = _comparable(requests.get(name), limits.get(name), bound)
+    request, limit, maximum = _comparable(requests.get(name), limits.get(name), bound)
     rule = f"maximum {name} usage per {item_type} is {bound}"
     if name not in limits:
         return f"{rule}.  No limit is specified"
-    if limit > enforced:
+    if limit > maximum:
         return f"{rule}, but limit is {limits[name]}"
-    if name in requests and request > enforced:
+    if name in requests and request > maximum:
         return f"{rule}, but request is {requests[name]}"
     return ""
 
 
 def _request_above_max(item_type: str, name: str, bound: Quantity, requests: Amounts) -> str:
-    request, _, enforced = _comparable(requests.get(name), None, bound)
+    request, _, maximum = _comparable(requests.get(name), None, bound)
     rule = f"maximum {name} usage per {item_type} is {bound}"
     if name not in requests:
         return f"{rule}.  No request is specified"
-    return f"{rule}, but request is {requests[name]}" if request > enforced else ""
+    return f"{rule}, but request is {requests[name]}" if request > maximum else ""
 
 
 def _above_ratio(
@@ -236,8 +238,8 @@ def _comparable(
     request: Quantity | None, limit: Quantity | None, bound: Quantity
 ) -> tuple[int, int, int]:
     """Convert the amounts to one unit (requestLimitEnforcedValues); an absent one is 0."""
-    all_three = request or _ZERO, limit or _ZERO, bound
-    values = all_three[0].value(), all_three[1].value(), bound.value()
+    request, limit = request or _ZERO, limit or _ZERO
+    values = request.value(), limit.value(), bound.value()
     if max(values) <= MILLI_MAX:
-        return all_three[0].milli_value(), all_three[1].milli_value(), bound.milli_value()
+        return request.milli_value(), limit.milli_value(), bound.milli_value()
     return values

@@ -17,9 +17,10 @@ from roadstead.protocol.objects.base import NAME_MAX_CHARS
 
 _HASH_CHARS = 10
 
-# Coprime to the size of the alphabet, so that different numbers have different suffixes; those of
-# consecutive numbers share few characters.
+# Coprime to the size of the alphabet, so that different numbers have different suffixes; the
+# suffixes of consecutive numbers share few characters.
 _SPREAD = 8_675_309
+# Added so that the suffix of 0 is not a single repeated character.
 _OFFSET = 4_112_521
 
 
@@ -40,10 +41,10 @@ def unique_suffix(number: int) -> str:
     length = SUFFIX_CHARS
     while number >= len(ALPHABET) ** length:
         length += 1
-    rest = (number * _SPREAD + _OFFSET) % len(ALPHABET) ** length
+    scrambled = (number * _SPREAD + _OFFSET) % len(ALPHABET) ** length
     chars = []
     for _ in range(length):
-        rest, digit = divmod(rest, len(ALPHABET))
+        scrambled, digit = divmod(scrambled, len(ALPHABET))
         chars.append(ALPHABET[digit])
     return "".join(chars)
 
@@ -52,7 +53,7 @@ class PodNames:
     """Generated names, unique among the pods of a namespace.
 
     If a name is in use, another one is generated, as controllers do: of 40,000 pods of one replica
-    set some fifty would have the name of another one.
+    set some fifty would otherwise have the name of another pod.
     """
 
     def __init__(self, used: Iterable[tuple[str, str]]) -> None:
@@ -76,6 +77,6 @@ def joined_name(base: str, *parts: str) -> str:
 
 
 def template_hash(template: PodTemplate) -> str:
-    """Return the value of `pod-template-hash` and revisions: equal templates, equal hashes."""
+    """Return the hash of a template, for `pod-template-hash` and revisions of controllers."""
     plain = template.model_dump(mode="json", exclude_defaults=True)
     return suffix_of(json.dumps(plain, sort_keys=True), _HASH_CHARS)

@@ -56,16 +56,17 @@ _NAME_RULES: Mapping[str, Callable[[str], RuleTexts]] = {
 }
 """Rules of the kinds whose names are not subdomains."""
 
-_LONGEST_NAMES = {"CronJob": 52, "Job": 63, "StatefulSet": 52}
-"""Longest names of the kinds whose pods have the name with a suffix in a label."""
+_NAME_MAX_CHARS = {"CronJob": 52, "Job": 63, "StatefulSet": 52}
+"""Longest names of the kinds whose pods have a label with this name and a suffix."""
 
 _INTEGER_RESOURCES = frozenset({"pods"})
 """Resources that are counted in whole units, as extended ones are."""
 
 _LARGEST = Quantity(2**63 - 1)
 _LARGEST_CPU = Quantity(2**63 - 1, -3)
+"""The largest amounts that an int64 holds, in whole units or, for cpu, in thousandths."""
 _ALWAYS_VALID_BELOW = 2**53
-"""Whole amounts below this are valid for any resource: most need no other check."""
+"""Whole amounts below this are valid for any resource; most amounts need no other check."""
 
 
 DEVICE_KINDS = frozenset(
@@ -126,13 +127,13 @@ def _refusal(found: ApiObject, problem: FieldProblem, source: str) -> InputError
 
 
 def _metadata_problem(kind: str, meta: ObjectMeta) -> FieldProblem | None:
-    other = _NAME_RULES.get(kind)
-    if other is not None or not is_subdomain(meta.name):
-        rules = (other or subdomain_errors)(meta.name)
-        if rules:
-            return FieldProblem("metadata.name", meta.name, rules)
-    if len(meta.name) > _LONGEST_NAMES.get(kind, len(meta.name)):
-        rule = f"must be no more than {_LONGEST_NAMES[kind]} characters, to fit its pods' labels"
+    name_rules = _NAME_RULES.get(kind)
+    if name_rules is not None or not is_subdomain(meta.name):
+        broken = (name_rules or subdomain_errors)(meta.name)
+        if broken:
+            return FieldProblem("metadata.name", meta.name, broken)
+    if len(meta.name) > _NAME_MAX_CHARS.get(kind, len(meta.name)):
+        rule = f"must be no more than {_NAME_MAX_CHARS[kind]} characters, to fit its pods' labels"
         return FieldProblem("metadata.name", meta.name, (rule,))
     if meta.namespace and (rules := dns_label_errors(meta.namespace)):
         return FieldProblem("metadata.namespace", meta.namespace, rules)
@@ -167,7 +168,7 @@ def _selector_problem(found: ApiObject, labels: Mapping[str, str]) -> FieldProbl
     try:
         selector = parse_label_selector(found.spec.selector)
     except SelectorError:
-        # The compilation of selectors refuses it, with its own text.
+        # The compilation of the selector refuses it later, with upstream's text.
         return None
     if selector is None or selector.matches(labels):
         return None
@@ -251,10 +252,10 @@ def _resource_problems(resources: ResourceRequirements) -> Iterator[FieldProblem
             yield problem.below(field)
     for name, limit in resources.limits.items():
         request = resources.requests.get(name, limit)
-        order, is_huge = request.cmp(limit), name.startswith(HUGE_PAGES_PREFIX)
-        if order and (is_huge or is_extended_resource(name)):
+        comparison, is_huge = request.cmp(limit), name.startswith(HUGE_PAGES_PREFIX)
+        if comparison and (is_huge or is_extended_resource(name)):
             rule = f"must be equal to {name} limit of {limit}"
-        elif order > 0:
+        elif comparison > 0:
             rule = f"must be less than or equal to {name} limit of {limit}"
         else:
             continue
@@ -301,6 +302,7 @@ def _affinity_problem(affinity: Affinity) -> FieldProblem | None:
 
 
 def _terms(side: PodAffinity) -> Iterator[tuple[str, PodAffinityTerm]]:
+    """Yield (path, term) of the terms of pod affinity or of pod anti-affinity."""
     required = side.required_during_scheduling_ignored_during_execution
     for index, term in enumerate(required):
         yield f"requiredDuringSchedulingIgnoredDuringExecution[{index}]", term

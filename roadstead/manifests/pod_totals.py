@@ -37,6 +37,7 @@ def total(spec: PodSpec, amounts_of: Callable[[Container], Amounts]) -> dict[str
     for container in spec.containers:
         _add(running, amounts_of(container))
     sidecars: dict[str, Quantity] = {}
+    # The most that init containers use while they start, one after another.
     peak: dict[str, Quantity] = {}
     for container in spec.init_containers:
         if is_sidecar(container):
@@ -44,23 +45,23 @@ def total(spec: PodSpec, amounts_of: Callable[[Container], Amounts]) -> dict[str
             _add(sidecars, amounts_of(container))
             _raise_to(peak, sidecars)
         else:
-            start = dict(amounts_of(container))
-            _add(start, sidecars)
-            _raise_to(peak, start)
+            with_sidecars = dict(amounts_of(container))
+            _add(with_sidecars, sidecars)
+            _raise_to(peak, with_sidecars)
     _raise_to(running, peak)
     return running
 
 
 def pod_limits(pod: Pod) -> dict[str, Quantity]:
-    """Return the limits of a pod: pod-level ones replace those of containers; plus overhead.
+    """Return the limits of a pod: pod-level limits replace those of containers; plus overhead.
 
     Overhead is added only to existing limits. A resized container counts with the maximum of spec
     and status, or with its status if the node cannot resize it.
     """
     # Init containers that terminate are not resized.
-    ending = {each.name for each in pod.spec.init_containers if not is_sidecar(each)}
+    terminating = {each.name for each in pod.spec.init_containers if not is_sidecar(each)}
     reported = statuses_with_resources(pod)
-    statuses = {name: each for name, each in reported.items() if name not in ending}
+    statuses = {name: each for name, each in reported.items() if name not in terminating}
 
     def limits(container: Container) -> Amounts:
         own = limits_of(container)
@@ -89,6 +90,7 @@ def _add(amounts: dict[str, Quantity], more: Amounts) -> None:
 
 
 def _raise_to(amounts: dict[str, Quantity], other: Amounts) -> None:
+    """Raise each amount to that of `other` if this is larger."""
     for name, value in other.items():
         if name not in amounts or value.cmp(amounts[name]) > 0:
             amounts[name] = value

@@ -46,8 +46,8 @@ _ONE = Quantity(1)
 class PodUsage:
     """Usage of pods that share their containers, pod-level resources and overhead.
 
-    containers: name → resources of quotas that it names; None if the pod has pod-level resources,
-    which excuse its containers.
+    containers: (name, resources that it names, by their names in quotas); None if the pod has
+    pod-level resources, so that its containers need not name any.
     """
 
     amounts: Amounts
@@ -59,7 +59,7 @@ class PodUsages:
     """Cache of usage: pods that share their containers share the result."""
 
     def __init__(self) -> None:
-        # Keyed by ids: the values also hold the objects, so that their ids are not reused.
+        # By ids of parts of a pod; the values also contain the parts, so that ids are not reused.
         self._cached: dict[tuple[int, ...], tuple[object, PodUsage]] = {}
 
     def of(self, pod: Pod) -> PodUsage:
@@ -96,7 +96,7 @@ def claim_resources(names: Iterable[str]) -> Iterator[str]:
 
 
 def claim_usage(claim: PersistentVolumeClaim) -> Amounts:
-    """Return the usage of a claim. A resize of its volume that is under way is ignored."""
+    """Return the usage of a claim. An unfinished resize of its volume is ignored."""
     spec = claim.spec
     class_name = claim.metadata.annotations.get(BETA_CLASS, spec.storage_class_name or "")
     prefixes = ("", f"{class_name}{_BY_CLASS}") if class_name else ("",)
@@ -150,20 +150,23 @@ def claim_in_scope(claim: PersistentVolumeClaim, scope: ScopeRequirement) -> boo
 
 def _usage(pod: Pod) -> PodUsage:
     spec = pod.spec
-    amounts = {POD_COUNT: _ONE, **_compute(pod_requests(pod), pod_limits(pod))}
+    amounts = {POD_COUNT: _ONE, **_quota_amounts(pod_requests(pod), pod_limits(pod))}
     containers = (*spec.containers, *spec.init_containers)
     named = tuple(
-        (each.name, frozenset(_compute(requests_of(each), limits_of(each)))) for each in containers
+        (each.name, frozenset(_quota_amounts(requests_of(each), limits_of(each))))
+        for each in containers
     )
     resources = spec.resources
     if resources is not None and any(map(is_pod_level, (*resources.requests, *resources.limits))):
         return PodUsage(amounts, None, _is_best_effort((resources.requests, resources.limits)))
-    parts = [amounts_of(each) for each in containers for amounts_of in (requests_of, limits_of)]
-    return PodUsage(amounts, named, _is_best_effort(parts))
+    all_amounts = [
+        amounts_of(each) for each in containers for amounts_of in (requests_of, limits_of)
+    ]
+    return PodUsage(amounts, named, _is_best_effort(all_amounts))
 
 
-def _compute(requests: Amounts, limits: Amounts) -> Mapping[str, Quantity]:
-    """Return amounts under the names of quotas (podComputeUsageHelper)."""
+def _quota_amounts(requests: Amounts, limits: Amounts) -> Mapping[str, Quantity]:
+    """Return requests and limits under the names that quotas use (podComputeUsageHelper)."""
     found = {"pods": _ONE}
     for name, amount in requests.items():
         is_pages = name.startswith(HUGE_PAGES_PREFIX)
@@ -175,11 +178,11 @@ def _compute(requests: Amounts, limits: Amounts) -> Mapping[str, Quantity]:
     return found
 
 
-def _is_best_effort(parts: Iterable[Amounts]) -> bool:
-    """Whether no part requests or limits cpu or memory (ComputePodQOS)."""
+def _is_best_effort(all_amounts: Iterable[Amounts]) -> bool:
+    """Whether none of these requests and limits is of cpu or memory (ComputePodQOS)."""
     return not any(
         name in ("cpu", "memory") and amount.unscaled
-        for amounts in parts
+        for amounts in all_amounts
         for name, amount in amounts.items()
     )
 

@@ -5,9 +5,9 @@ Upstream: staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/contro
 upstream has no order. The limits are `spec.hard`; upstream reads `status.hard`, to which the quota
 controller copies it.
 
-Usage is counted from the manifests. If they hold no stored pod (or claim) of a namespace, one that
-existed in the cluster already,
-`status.used` of its quotas applies instead, for a cluster whose pods were not exported.
+Usage is counted from the manifests. A pod or claim is *stored* if it existed in the cluster
+already. If the manifests have no stored pod (or claim) of a namespace, `status.used` of the
+namespace's quotas applies instead, for a cluster whose pods were not exported.
 """
 
 from __future__ import annotations
@@ -96,7 +96,9 @@ class Quotas:
     def __init__(self, quotas: Iterable[ResourceQuota], applied: AppliedDefaults) -> None:
         self._applied = applied
         self._usages = PodUsages()
+        # By namespace.
         self._quotas: dict[str, list[_Quota]] = {}
+        # Keys of quotas whose usage is that of their status.
         self._from_status: list[str] = []
         for each in sorted(quotas, key=lambda one: one.metadata.name):
             namespace = each.metadata.namespace or DEFAULT_NAMESPACE
@@ -112,7 +114,9 @@ class Quotas:
         if not self._quotas:
             return
         seen: set[tuple[str, str]] = set()
-        for pod, amounts in (*((each, None) for each in pods), *((f, _FINISHED) for f in finished)):
+        # With None, the usage of the pod is computed.
+        stored = (*((each, None) for each in pods), *((each, _FINISHED) for each in finished))
+        for pod, amounts in stored:
             namespace = pod.metadata.namespace or DEFAULT_NAMESPACE
             seen.add((POD, namespace))
             for quota, usage in self._counting(pod, namespace):
@@ -134,13 +138,13 @@ class Quotas:
                 return f"failed quota: {quota.name}: {missing}"
         if not counting:
             return ""
-        return self._charge([each for each, _ in counting], counting[0][1].amounts, key, POD)
+        return self._add_usage([each for each, _ in counting], counting[0][1].amounts, key, POD)
 
     def admit_claim(self, claim: PersistentVolumeClaim, key: str) -> str:
         """Count a new claim, or return why it is refused."""
         namespace = claim.metadata.namespace or DEFAULT_NAMESPACE
         counting = [each for each in self._quotas.get(namespace, ()) if each.counts_claim(claim)]
-        return self._charge(counting, claim_usage(claim), key, CLAIM) if counting else ""
+        return self._add_usage(counting, claim_usage(claim), key, CLAIM) if counting else ""
 
     def notes(self) -> Iterator[str]:
         """Yield notes on resources that are not counted, and on usage read from a status."""
@@ -165,7 +169,7 @@ class Quotas:
             if quota.counts_pod(pod, usage):
                 yield quota, usage
 
-    def _charge(self, quotas: Sequence[_Quota], amounts: Amounts, key: str, kind: str) -> str:
+    def _add_usage(self, quotas: Sequence[_Quota], amounts: Amounts, key: str, kind: str) -> str:
         """Add an object to the usage of all quotas, or of none; return why it is refused, or ""."""
         if excess := next(filter(None, (each.excess(amounts) for each in quotas)), ""):
             return excess
@@ -175,9 +179,9 @@ class Quotas:
         return ""
 
     def _count_status(self, seen: set[tuple[str, str]]) -> None:
-        """Take usage from statuses for pods or claims that the manifests lack.
+        """Add the usage in the quotas' statuses, for kinds of which a namespace has no object.
 
-        seen: (kind, namespace) of objects in the manifests.
+        seen: (POD or CLAIM, namespace) of objects in the manifests.
         """
         for namespace, quotas in self._quotas.items():
             for quota in quotas:
@@ -192,12 +196,12 @@ class Quotas:
                     self._from_status.append(quota.key)
 
 
-# Usage of a finished pod.
+# Usage of a finished pod: it counts as an object, and uses nothing.
 _FINISHED: Amounts = {POD_COUNT: Quantity(1)}
 
 
 def _quota(quota: ResourceQuota, namespace: str) -> _Quota:
-    scopes = [ScopeRequirement(scope_name=e, operator="Exists") for e in quota.spec.scopes]
+    scopes = [ScopeRequirement(scope_name=each, operator="Exists") for each in quota.spec.scopes]
     if quota.spec.scope_selector is not None:
         scopes += quota.spec.scope_selector.match_expressions
     hard = quota.spec.hard

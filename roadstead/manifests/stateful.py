@@ -31,7 +31,7 @@ def stateful_pods(stateful: StatefulSet, existing: Sequence[Pod]) -> Iterator[Po
 def stateful_claims(
     sets: Sequence[StatefulSet], existing: Sequence[PersistentVolumeClaim]
 ) -> Iterator[tuple[StatefulSet, PersistentVolumeClaim]]:
-    """Yield the claims that stateful sets create from their templates and that do not exist yet."""
+    """Yield (stateful set, claim) for the claims of its templates that do not exist yet."""
     known = set(map(namespaced_name, existing))
     for stateful in sets:
         namespace = stateful.metadata.namespace or DEFAULT_NAMESPACE
@@ -63,7 +63,7 @@ def _numbered_pod(stateful: StatefulSet, name: str, ordinal: int, revision: str)
 
 
 def _with_claims(pod: Pod, stateful: StatefulSet, ordinal: int) -> Pod:
-    """Return the pod with a claim for each template, which replaces a volume of the same name."""
+    """Return the pod with a volume for each claim template, in place of a volume of its name."""
     templates = [each.metadata.name for each in stateful.spec.volume_claim_templates]
     if not templates:
         return pod

@@ -1,8 +1,8 @@
 """Fields of objects that Kubernetes 1.34 does not have: mostly misspelled.
 
-The API server drops them, with a warning unless strict validation is requested. Checked are the
-parts that decide where a pod is placed: specs of workloads and pods down to selectors, affinity and
-tolerations, budgets, quotas and limit ranges, and the specs of devices and of their claims.
+The API server drops such fields, with a warning unless strict validation is requested. Checked are
+the parts that decide where a pod is placed: specs of workloads and pods down to selectors, affinity
+and tolerations, budgets, quotas and limit ranges, and the specs of devices and of their claims.
 Upstream: staging/src/k8s.io/api/{core,apps,batch,policy,resource}/v1/types.go.
 """
 
@@ -14,6 +14,7 @@ from typing import Final
 
 from roadstead.protocol.errors import InputError, cut_short
 
+# Types of upstream: their fields.
 POD_SPEC: Final = frozenset(
     [
         "activeDeadlineSeconds",
@@ -220,6 +221,7 @@ _DEVICE_TYPES: Final[Mapping[str, Fields]] = {
     "TaintedDevices": _fields("device deviceClassName driver pool", selectors="DeviceSelector"),
 }
 TYPES: Final[Mapping[str, Fields]] = {**_POD_TYPES, **_WORKLOAD_TYPES, **_DEVICE_TYPES}
+"""Name of a type (mostly upstream's) → its fields."""
 
 KINDS: Final = (
     *("Pod", "Deployment", "ReplicaSet", "ReplicationController", "StatefulSet", "DaemonSet"),
@@ -230,13 +232,16 @@ KINDS: Final = (
 
 
 def unknown_fields(kind: str, document: Mapping[str, object]) -> Iterator[InputError]:
-    """Yield an error for each unknown field, with the known fields that may be meant."""
+    """Yield an error for each unknown field, with the known field that may be meant."""
     if kind in KINDS:
         yield from _errors_of(document.get("spec"), f"{kind}Spec", "spec")
 
 
 def _errors_of(found: object, type_name: str, where: str) -> Iterator[InputError]:
-    """Yield the errors of a value of a type in `TYPES`, or of each item of a list of them."""
+    """Yield the errors of a value of a type in `TYPES`, or of each item of a list of such values.
+
+    where: the path of the value.
+    """
     if isinstance(found, list):
         for index, each in enumerate(found):
             yield from _errors_of(each, type_name, f"{where}[{index}]")

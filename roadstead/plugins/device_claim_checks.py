@@ -17,7 +17,7 @@ from roadstead.protocol.status import SUCCESS, Status, error, unresolvable
 def check_supported(devices: DeviceState, pod: PodFacts, plugin: str) -> None:
     """Raise UnsupportedError for a pod of which only the sums of requests are known.
 
-    What a trace or a generator says of a pod does not suffice to make its claim.
+    Such a pod is from a trace or a generator; its facts do not suffice to make its claim.
     """
     if not devices.gates.extended_resource or pod.extended_requests:
         return
@@ -28,7 +28,7 @@ def check_supported(devices: DeviceState, pod: PodFacts, plugin: str) -> None:
 
 
 def usable(devices: DeviceState, claim: DeviceClaimFacts) -> Status:
-    """Return whether a claim has an allocation that can be read, or may be allocated."""
+    """Return Success if a claim has an allocation that parses, or may be allocated."""
     if claim.is_in_flight:
         text = f"resource claim {claim.key} is in the process of being allocated"
         return unresolvable(text)
@@ -48,9 +48,9 @@ def _request_status(
         return unresolvable(f"{where} DRAPrioritizedList feature gate is disabled")
     if not (request.alternatives or request.device_class):
         return unresolvable(f"{where} unknown request type")
-    forms = [(f"{request.name}/{each.name}", each) for each in request.alternatives]
-    for name, form in forms or [(request.name, request)]:
-        if form.device_class not in devices.classes:
-            text = f"request {name}: device class {form.device_class} does not exist"
+    alternatives = [(f"{request.name}/{each.name}", each) for each in request.alternatives]
+    for name, exact in alternatives or [(request.name, request)]:
+        if exact.device_class not in devices.classes:
+            text = f"request {name}: device class {exact.device_class} does not exist"
             return unresolvable(text)
     return None

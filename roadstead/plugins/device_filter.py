@@ -58,7 +58,7 @@ class PodClaims:
         object.__setattr__(self, "waiting", waiting)
 
     def with_own(self, own: DeviceClaimFacts | None) -> PodClaims:
-        """Return the claims and the pod's own claim on certain nodes; None if it has none there."""
+        """Return the claims with the pod's own claim on certain nodes, if it has one there."""
         return PodClaims(self.claims if own is None else (*self.claims, own))
 
 
@@ -79,7 +79,7 @@ class DeviceFilter:
 
         The nodes of a group need the same own claim.
         """
-        names = [name for name, n in pod.requests if n and is_extended_resource(name)]
+        names = [name for name, amount in pod.requests if amount and is_extended_resource(name)]
         offers = np.array([self._offered.offering(table, each) for each in names]).T
         codes = np.zeros(len(table), np.int32)
         statuses: tuple[Status, ...] = ()
@@ -113,23 +113,23 @@ class DeviceFilter:
             if _NO not in verdict_bytes:
                 return ALL_PASS
             return FilterResult((verdicts == _NO[0]).astype(np.int32), (_NOT_ALLOCATED,))
-        searched = verdicts == _UNKNOWN[0]
+        is_unknown = verdicts == _UNKNOWN[0]
         # Plans of equal shape have equal outcomes on every node.
         key = plan.shape if plan is not None and needs_search else None
         if key is not None:
             recorded = self._devices.allocator.nodes.outcomes(key, numbers)
-            verdicts = np.where(searched, recorded, verdicts)
-            searched = verdicts == _UNKNOWN[0]
+            verdicts = np.where(is_unknown, recorded, verdicts)
+            is_unknown = verdicts == _UNKNOWN[0]
         refused = verdicts == _NO[0]
         codes = refused.astype(np.int32)
         code_of = {_NOT_ALLOCATED: 1} if refused.any() else {}
         # Allocated claims are checked on each node that has devices for the waiting ones.
-        undecided = searched if len(waiting) == len(pod_claims.claims) else ~refused
+        undecided = is_unknown if len(waiting) == len(pod_claims.claims) else ~refused
         node_of, rows = table.columns.node, table.row_index
         for index in np.flatnonzero(undecided).tolist():
             node = node_of(int(rows[index]))
             status = SUCCESS
-            if plan is not None and searched[index]:
+            if plan is not None and is_unknown[index]:
                 status = self._search(plan, node, key, int(numbers[index]))
             if status.is_success:
                 status = self._allocated_status(pod_claims, node)

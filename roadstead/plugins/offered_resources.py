@@ -1,6 +1,7 @@
 """Which nodes have a resource in their allocatable, be it an amount of 0.
 
-Columns of amounts do not tell 0 from absent, so facts are read where a column has 0.
+A table's columns have 0 also for nodes without the resource, so facts are read where a column has
+0.
 """
 
 from __future__ import annotations
@@ -11,15 +12,16 @@ from roadstead.nodes.columns import Bools, Columns
 from roadstead.nodes.table import Table
 
 NAMES_MAX = 64
-"""Number of resources whose nodes are kept."""
+"""Number of resources whose answers are cached."""
 
 
 class OfferedResources:
-    """Keeps the answers for all nodes of the last table, until its nodes change."""
+    """Caches the answers for all nodes of the table that was used last, until its nodes change."""
 
     def __init__(self) -> None:
         self._columns: Columns | None = None
         self._node_version = -1
+        # By resource: bool[row of the columns].
         self._known: dict[str, Bools] = {}
 
     def offering(self, table: Table, name: str) -> Bools:

@@ -1,7 +1,7 @@
 """The numbers of a table's nodes in the screen.
 
-The screen (`NodeScreen`) has the nodes whose devices can be allocated. It numbers them, and tells
-for many of them without a search whether they have devices for some claims.
+The screen (`NodeScreen`) numbers the nodes whose devices can be allocated. For many of them it
+answers without a search whether they have devices for some claims.
 """
 
 from __future__ import annotations

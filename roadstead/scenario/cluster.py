@@ -106,7 +106,7 @@ def compile_cluster_part(
             *manifest_notes((manifests,), has_nodes=True),
             *created.notes,
             *(
-                f"Not created: {name_in_errors(each.found)}: {each.reason}"
+                f"Not created: {name_in_errors(each.manifest)}: {each.reason}"
                 for each in created.refused
             ),
         ),

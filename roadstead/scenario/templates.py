@@ -163,7 +163,7 @@ class Templates:
         created = create(self._cluster, [made], [])
         for refused in created.refused:
             rule = f"would not be created: {refused.reason}"
-            raise InputError(rule, source=template.source, obj=name_in_errors(refused.found))
+            raise InputError(rule, source=template.source, obj=name_in_errors(refused.manifest))
         (admitted,) = created.pods
         for volume in admitted.spec.volumes:
             if volume.ephemeral is not None:

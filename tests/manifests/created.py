@@ -49,7 +49,7 @@ def created(*documents: Document) -> CreatedObjects:
 
 def refusals(*documents: Document) -> dict[str, str]:
     """Return the reasons of the objects that are not created, by name."""
-    return {each.found.metadata.name: each.reason for each in created(*documents).refused}
+    return {each.manifest.metadata.name: each.reason for each in created(*documents).refused}
 
 
 def reason(*documents: Document) -> str:

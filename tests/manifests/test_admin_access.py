@@ -26,7 +26,7 @@ def test_they_are_not_created_without_the_label(kind, others):
     found = created(asking(kind), *others, pod("p", FROM_TEMPLATE))
 
     (refused,) = found.refused
-    assert (type(refused.found).__name__, refused.found.metadata.name) == (kind, "x")
+    assert (type(refused.manifest).__name__, refused.manifest.metadata.name) == (kind, "x")
     assert refused.reason == REASON
     assert found.device_claims == ()
 

@@ -129,4 +129,4 @@ def test_a_refused_pod_is_reported_apart_from_the_pods() -> None:
     )
 
     assert [each.metadata.name for each in found.pods] == ["good"]
-    assert [each.found.metadata.name for each in found.refused] == ["bad"]
+    assert [each.manifest.metadata.name for each in found.refused] == ["bad"]

@@ -175,7 +175,7 @@ def test_pods_without_a_priority_class_have_the_global_default() -> None:
         default, quota({"pods": "0"}, **scope("PriorityClass", "In", "normal")), pod("p", ONE)
     )
 
-    assert [each.found.spec.priority for each in found.refused] == [5]
+    assert [each.manifest.spec.priority for each in found.refused] == [5]
     assert "Applied, as when pods are created: PriorityClass normal, to 1 of them (default/p)." in (
         found.notes
     )
@@ -242,7 +242,7 @@ def test_the_usage_of_a_claim_includes_the_default_class(hard: Any, used: str) -
     found = created(FAST, quota(hard), claim("stored", uid="u"), claim("new"))
 
     (refused,) = found.refused
-    assert refused.found.metadata.name == "new"
+    assert refused.manifest.metadata.name == "new"
     assert refused.reason.startswith(f"exceeded quota: q, requested: {used}, used: {used}, ")
     note = "Applied, as when claims are created: default StorageClass fast, to 2 of them"
     assert f"{note} (first default/stored)." in found.notes
@@ -280,5 +280,5 @@ def test_a_pod_with_a_refused_ephemeral_claim_is_created_without_it() -> None:
     )
 
     assert [each.metadata.name for each in found.pods] == ["p"]
-    assert [each.found.metadata.name for each in found.refused] == ["p-scratch"]
+    assert [each.manifest.metadata.name for each in found.refused] == ["p-scratch"]
     assert not found.claims
