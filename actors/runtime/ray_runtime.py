@@ -44,6 +44,7 @@ from roadstead.actors.runtime.ray_refs import (
     PART_BYTES,
     RayDirectory,
     call_until_available,
+    ray_name,
     reply_unless_lost,
 )
 from roadstead.actors.runtime.ray_session import RaySession, initialized_address, open_session
@@ -98,7 +99,7 @@ class RayRuntime:
         """
         self._log_dir = log_dir
         self._limits = limits
-        self._namespace = f"roadstead-{secrets.token_hex(6)}"
+        self._run = f"roadstead-{secrets.token_hex(6)}"
         self._hosts: dict[str, str] = {}
         self._handles: dict[str, ActorHandle] = {}
         self._retired: set[str] = set()
@@ -109,13 +110,14 @@ class RayRuntime:
         self.pids: dict[str, int] = {}
         options = options or RayOptions()
         RaySession.await_end(start_s)
+        self._namespace = options.namespace or self._run
         target = target_of(options, initialized=initialized_address(), environ=os.environ)
         self._ray = open_session(target, options, start_s, self._namespace, processes)
         if target.is_local:
             return
         if log_dir:
-            self._logs = RunLogs(self._namespace, Path(log_dir))
-        self._cluster = RayCluster(self._namespace, options, journal, has_copy=has_copy)
+            self._logs = RunLogs(self._run, Path(log_dir))
+        self._cluster = RayCluster(self._run, options, journal, has_copy=has_copy)
         self._heartbeats = Heartbeats(self._cluster.head)
 
     def report_to(self, announce: Announce) -> None:
@@ -156,7 +158,7 @@ class RayRuntime:
         for host, builds in groups.items():
             # No restarts or retries by Ray: the supervisor replaces actors, and callers resend.
             options = {
-                "name": host,
+                "name": ray_name(self._run, host),
                 "namespace": self._namespace,
                 "max_restarts": 0,
                 "max_task_retries": 0,
@@ -218,7 +220,7 @@ class RayRuntime:
             logs = self._logs.location_for(host, node)
         interval_s = self._cluster.options.metrics_interval_s
         driver, own = self._cluster.driver_address(), (node.address, node.port)
-        return HostSetup(self._namespace, logs, interval_s, driver, own)
+        return HostSetup(self._run, logs, interval_s, driver, own)
 
     async def gather_logs(self, *, timeout_s: float) -> None:
         """Copy the logs from the nodes of a joined cluster; a message reports missing ones."""
@@ -264,7 +266,8 @@ class RayRuntime:
         """Return the directory of the processes that are started so far."""
         # A Ray of the run's own has another limit of arguments (`SYSTEM_CONFIG`).
         part_bytes = 0 if self._cluster is None else PART_BYTES
-        return RayDirectory(self._namespace, self._limits, dict(self._hosts), part_bytes)
+        hosts = dict(self._hosts)
+        return RayDirectory(self._run, self._namespace, self._limits, hosts, part_bytes)
 
     async def kill(self, name: str) -> None:
         """Kill an actor's process. Ray does not wait for its end: it may answer for a moment."""
