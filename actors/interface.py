@@ -31,6 +31,7 @@ from roadstead.protocol.errors import (
     RoadsteadError,
     UnsupportedError,
 )
+from roadstead.report.ray_nodes import RayNodeUse
 
 Q = TypeVar("Q")
 """Type of a method's message (the question)."""
@@ -215,6 +216,10 @@ class Runtime(Directory, Protocol):
 
     def node_of(self, name: str) -> str:
         """Return the node of a started actor, for messages; "" if there is only one."""
+        ...
+
+    def ray_nodes(self) -> tuple[RayNodeUse, ...]:
+        """Return which processes are on which node of a joined cluster; () on one machine."""
         ...
 
     async def room_for_workers(self, others: Sequence[str] = ()) -> int | None:

@@ -51,6 +51,7 @@ from roadstead.actors.runtime.ray_session import RaySession, initialized_address
 from roadstead.actors.runtime.ray_target import target_of
 from roadstead.config.ray import RayOptions
 from roadstead.protocol.codec import DecodeLimits
+from roadstead.report.ray_nodes import RayNodeUse
 
 T = TypeVar("T")
 
@@ -109,8 +110,8 @@ class RayRuntime:
         self._announce: Announce = _ignore_message
         self.pids: dict[str, int] = {}
         options = options or RayOptions()
-        RaySession.await_end(start_s)
         self._namespace = options.namespace or self._run
+        RaySession.await_end(start_s)
         target = target_of(options, initialized=initialized_address(), environ=os.environ)
         self._ray = open_session(target, options, start_s, self._namespace, processes)
         if target.is_local:
@@ -309,6 +310,10 @@ class RayRuntime:
         if self._cluster is None:
             return ""
         return str(self._cluster.node_of_process(self._hosts.get(name, name)))
+
+    def ray_nodes(self) -> tuple[RayNodeUse, ...]:
+        """Return which processes are on which node of a joined cluster; () on a Ray of its own."""
+        return () if self._cluster is None else self._cluster.node_uses()
 
     async def room_for_workers(self, others: Sequence[str] = ()) -> int | None:
         """Return how many workers fit beside other new processes; None on a Ray of its own."""

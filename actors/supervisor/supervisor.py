@@ -53,6 +53,7 @@ from roadstead.actors.supervisor.replacing import Budget, Refill, Restart, actor
 from roadstead.actors.supervisor.statuses import ActorGoneError, Statuses
 from roadstead.actors.supervisor.worker_growth import StartedWorkers, WorkerGrowth
 from roadstead.extenders.caller import CallerOf
+from roadstead.report.ray_nodes import RayNodeUse
 from roadstead.run import RunPlan
 
 WATCH_S = 0.5
