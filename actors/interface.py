@@ -246,6 +246,10 @@ class Runtime(Directory, Protocol):
     async def stop(self) -> None: ...
 
 
+def ignore_message(_: str) -> None:
+    """Ignore a message for the user: an `Announce` until a run sets another one."""
+
+
 def clock_s() -> float:
     """Return the time of the running loop in seconds; in a simulation it is virtual."""
     return asyncio.get_running_loop().time()

@@ -255,8 +255,8 @@ async def _with_runtime(
     except _SYMPTOMS as failure:
         close_logs()
         raise RunFailedError(str(failure)) from failure
-    runtime.report_to(lambda text: progress(Progress(note=text)))
     supervisor = supervise(runtime, plan)
+    supervisor.report_to(lambda text: progress(Progress(note=text)))
     with cancelling_on_signal(canceller()):
         return await _run_supervised(supervisor, plan, progress, work, started_s)
 

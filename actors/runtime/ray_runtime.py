@@ -34,6 +34,7 @@ from roadstead.actors.interface import (
     Stamp,
     deadline_error,
     decode_failure,
+    ignore_message,
 )
 from roadstead.actors.runtime.ray_cluster import RayCluster
 from roadstead.actors.runtime.ray_heartbeats import Heartbeats
@@ -107,7 +108,7 @@ class RayRuntime:
         self._cluster: RayCluster | None = None
         self._heartbeats: Heartbeats | None = None
         self._logs: RunLogs | None = None
-        self._announce: Announce = _ignore_message
+        self._announce: Announce = ignore_message
         self.pids: dict[str, int] = {}
         options = options or RayOptions()
         self._namespace = options.namespace or self._run
@@ -350,10 +351,6 @@ class RayRuntime:
                 ray.kill(handle, no_restart=True)
         self._handles.clear()
         self._ray.leave()
-
-
-def _ignore_message(_: str) -> None:
-    """Ignore a message for the user: the receiver before `report_to` sets one."""
 
 
 async def _start_when_name_is_free(

@@ -24,6 +24,7 @@ from roadstead.actors.interface import (
     A,
     ActorError,
     ActorLostError,
+    Announce,
     DeadlineError,
     Factory,
     Method,
@@ -334,6 +335,11 @@ class Supervisor:
         timeout_s = self._plan.settings.deadlines.call_s
         return await self._raw[name].call(method, message, timeout_s=timeout_s)
 
+    def report_to(self, announce: Announce) -> None:
+        """Send messages for the user to this function: the runtime's, and processes' warnings."""
+        self._runtime.report_to(announce)
+        self.statuses.report_to(announce)
+
     def ray_nodes(self) -> tuple[RayNodeUse, ...]:
         """Return which processes are on which node of a joined cluster; () on one machine."""
         return self._runtime.ray_nodes()
@@ -345,6 +351,7 @@ class Supervisor:
         the schedulers, and then the binder, may take to stop, if that is less than the plan's time.
         """
         timeout_s = self._plan.settings.deadlines.stop_s
+        self.statuses.report_rest()
         try:
             if not self._runtime.lost():
                 await self._request_stop(min(request_s, timeout_s))
