@@ -31,6 +31,7 @@ from roadstead.protocol.errors import (
     RoadsteadError,
     UnsupportedError,
 )
+from roadstead.report.ray_nodes import RayNodeUse
 
 Q = TypeVar("Q")
 """Type of a method's message (the question)."""
@@ -217,6 +218,10 @@ class Runtime(Directory, Protocol):
         """Return the node of a started actor, for messages; "" if there is only one."""
         ...
 
+    def ray_nodes(self) -> tuple[RayNodeUse, ...]:
+        """Return which processes are on which node of a joined cluster; () on one machine."""
+        ...
+
     async def room_for_workers(self, others: Sequence[str] = ()) -> int | None:
         """Return how many further workers fit on the cluster that the run joined.
 
@@ -239,6 +244,10 @@ class Runtime(Directory, Protocol):
         ...
 
     async def stop(self) -> None: ...
+
+
+def ignore_message(_: str) -> None:
+    """Ignore a message for the user: an `Announce` until a run sets another one."""
 
 
 def clock_s() -> float:

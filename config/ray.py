@@ -62,6 +62,10 @@ class RayOptions(SettingsModel):
     """Interval at which each process publishes its figures as metrics of the Ray cluster; 0: it
     publishes none."""
 
+    namespace: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")
+    """Ray namespace of the run's actors: 1 to 63 letters, digits, `.`, `_` and `-`. By default the
+    name of the run, which is part of the actors' names in any case."""
+
     runtime_env: Annotated[Path | None, BeforeValidator(read_path)] = None
     """File with Ray's runtime environment for the processes of the run, as written by `roadstead
     cluster pack`."""

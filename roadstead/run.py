@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from roadstead.bench.metrics import BenchResult
     from roadstead.bench.script import Script
     from roadstead.config.load import LoadedConfig
-    from roadstead.report.ray_nodes import CheckedNode
+    from roadstead.report.ray_nodes import CheckedNode, RayNodeUse
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +233,11 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """Decisions of a run. scheduling_s: from the first submitted pod to the last decision."""
+    """Decisions of a run.
+
+    scheduling_s: from the first submitted pod to the last decision. ray_nodes: the nodes of a Ray
+    cluster that was joined, with the processes at the end of the run.
+    """
 
     placements: tuple[PlacedPod, ...]
     pending: tuple[PendingPod, ...]
@@ -242,6 +246,7 @@ class RunOutcome:
     preempted: tuple[PreemptedPod, ...] = ()
     devices: tuple[ClaimedDevice, ...] = ()
     concurrency: Concurrency | None = None
+    ray_nodes: tuple[RayNodeUse, ...] = ()
 
 
 class Launcher(Protocol):

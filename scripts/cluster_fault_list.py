@@ -14,7 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tests.cluster.hosts import Host
+from tests.cluster.hosts import DISK_BYTES, FILLER, Host
 
 CPUS = 5
 LABELS = ("", "place=x,host=two", "place=x,host=three")
@@ -72,14 +72,21 @@ def power(*which: int) -> Callable[[Hosts], None]:
     return happen
 
 
-def for_a_while(begin: Callable[[Host], None], end: Callable[[Host], None]):
-    """Begin something on the second host, and end it after `CUT_S`."""
+def for_a_while(
+    begin: Callable[[Host], None], end: Callable[[Host], None], which: int = SECOND
+) -> Callable[[Hosts], None]:
+    """Begin something on a host, and end it after `CUT_S`."""
 
     def happen(made: Hosts) -> None:
-        begin(made[SECOND])
-        threading.Timer(CUT_S, end, (made[SECOND],)).start()
+        begin(made[which])
+        threading.Timer(CUT_S, end, (made[which],)).start()
 
     return happen
+
+
+def cut(which: int) -> Callable[[Hosts], None]:
+    """Cut the network of a host for `CUT_S`."""
+    return for_a_while(Host.cut_network, lambda host: host.cut_network(False), which)
 
 
 def send(number: int, part: str) -> Callable[[Host], None]:
@@ -113,6 +120,19 @@ def _start_redis(made: Hosts) -> None:
     head.environment["RAY_REDIS_ADDRESS"] = f"{head.address}:{REDIS_PORT}"
 
 
+def _give_session_a_disk(made: Hosts) -> None:
+    """Put the folder of the second host's Ray session on a small disk of its own."""
+    host = made[SECOND]
+    host.run("mkdir", "-p", str(host.temp))
+    mounted = host.run("mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "ray", str(host.temp))
+    assert mounted.returncode == 0, mounted.stderr
+
+
+def _fill_session(made: Hosts) -> None:
+    host = made[SECOND]
+    host.run("dd", "if=/dev/zero", f"of={host.temp / FILLER}", "bs=64k")
+
+
 def _restart_head(made: Hosts) -> None:
     """End every process of Ray on the head, and start it again from Redis after a second."""
     head = made[HEAD]
@@ -125,7 +145,6 @@ def _restart_head(made: Hosts) -> None:
     head.start_ray(None, CPUS)
 
 
-_PARTED = for_a_while(Host.cut_network, lambda host: host.cut_network(False))
 _PAUSED = for_a_while(send(signal.SIGSTOP, "raylet/raylet"), send(signal.SIGCONT, "raylet/raylet"))
 
 FAULTS: dict[str, Fault] = {
@@ -140,8 +159,10 @@ FAULTS: dict[str, Fault] = {
     ),
     "start-power": Fault(power(SECOND), {"scheduler": ANY}, at="Ray at ", ends=True),
     "control-start-power": Fault(power(SECOND), {"control": TWO}, at="Ray at ", ends=True),
-    "scheduler-cut": Fault(_PARTED, {"scheduler": ANY}),
-    "control-cut": Fault(_PARTED, {"control": ANY}),
+    "scheduler-cut": Fault(cut(SECOND), {"scheduler": ANY}),
+    "control-cut": Fault(cut(SECOND), {"control": ANY}),
+    "head-cut": Fault(cut(HEAD)),
+    "driver-cut": Fault(cut(SECOND), driver=SECOND),
     "raylet-paused": Fault(_PAUSED, {"control": ANY}),
     "raylet-killed": Fault(
         lambda made: made[SECOND].signal(signal.SIGKILL, "raylet/raylet"), {"control": ANY}
@@ -176,6 +197,7 @@ FAULTS: dict[str, Fault] = {
         mended=lambda made: made[THIRD].free_disk(),
         resumes_on=SECOND,
     ),
+    "session-full": Fault(_fill_session, {"scheduler": ANY}, before_ray=_give_session_a_disk),
     "clock-ahead": Fault(
         power(THIRD),
         {"control": TWO, "scheduler": ANY},

@@ -57,9 +57,8 @@ def run(name: str, host: Host | None, output: Path, command: Sequence[str]) -> d
     line: dict[str, object] = {"run": name, "status": ended.returncode, "took_s": round(took_s, 2)}
     if ended.returncode:
         return line | {"error": (ended.stderr or ended.stdout)[-2_000:]}
-    said = ended.stderr + ended.stdout
-    line["hosts"] = next((each for each in said.splitlines() if each.startswith("Ray at ")), "")
     summary = json.loads((output / "summary.json").read_text())
+    line["hosts"] = {each["name"]: each["processes"] for each in summary.get("ray_nodes", [])}
     timings = {phase: round(spent, 2) for phase, spent in summary["timings_s"].items()}
     return line | {"timings_s": timings}
 

@@ -21,7 +21,8 @@ class ActorStatus:
 
     error_kind, error_parts: as in `Failure`. metrics: further values by name;
     `roadstead.actors.metrics` lists those that are published. The report on several schedulers
-    reads theirs.
+    reads theirs. warnings: of the actor's process on Ray, since the last status of one of its
+    actors.
     """
 
     text: str
@@ -31,6 +32,7 @@ class ActorStatus:
     timings_s: tuple[tuple[str, float], ...] = ()
     counts: tuple[tuple[str, int], ...] = ()
     metrics: tuple[tuple[str, float], ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 STATUS = method("status", Nothing, ActorStatus)

@@ -270,6 +270,7 @@ class Client:
             preempted,
             devices,
             concurrency_of(self._plan.settings, statuses, self._followed_s),
+            self._supervisor.ray_nodes(),
         )
 
     async def _pending(self) -> list[PendingPod]:

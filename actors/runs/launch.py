@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import signal
 import threading
 from collections.abc import Callable, Coroutine, Sequence
@@ -70,6 +71,10 @@ CLOSE_TRIES, CLOSE_PAUSE_S = 50, 0.1
 
 INTERRUPTED_LOGS_S = 0.8
 """How long logs are gathered after an interrupt: within 3 s of `ray job stop` all must end."""
+
+INTERRUPTED_STOP_S = 0.6
+"""How long the schedulers may take to stop after an interrupt, and then the binder, which closes
+the journal: within 2 s, even if a scheduler is in a plugin's call or its node is lost."""
 
 
 class ActorLauncher:
@@ -250,8 +255,8 @@ async def _with_runtime(
     except _SYMPTOMS as failure:
         close_logs()
         raise RunFailedError(str(failure)) from failure
-    runtime.report_to(lambda text: progress(Progress(note=text)))
     supervisor = supervise(runtime, plan)
+    supervisor.report_to(lambda text: progress(Progress(note=text)))
     with cancelling_on_signal(canceller()):
         return await _run_supervised(supervisor, plan, progress, work, started_s)
 
@@ -264,7 +269,7 @@ async def _run_supervised(
     started_s: float,
 ) -> T:
     """Start all actors, do the work, and end the actors."""
-    is_over, logs_s = False, LOGS_S
+    is_over, logs_s, request_s = False, LOGS_S, math.inf
     try:
         await supervisor.start()
         client = Client(supervisor, plan, progress)
@@ -276,11 +281,11 @@ async def _run_supervised(
     except _SYMPTOMS as failure:
         raise RunFailedError(str(failure)) from failure
     except asyncio.CancelledError:
-        logs_s = INTERRUPTED_LOGS_S
+        logs_s, request_s = INTERRUPTED_LOGS_S, INTERRUPTED_STOP_S
         raise
     finally:
         with contextlib.suppress(TimeoutError):
-            await supervisor.stop(logs_s=logs_s)
+            await supervisor.stop(logs_s=logs_s, request_s=request_s)
         close_logs()
         if is_over:
             await _close(plan)

@@ -14,10 +14,11 @@ from pathlib import Path
 from roadstead.journal.headers import OUTCOME
 from roadstead.protocol.codec import CodecError, DecodeLimits, from_wire, pack, to_wire, unpack
 from roadstead.report.concurrency import Concurrency
+from roadstead.report.ray_nodes import RayNodeUse
 from roadstead.report.result import ClaimedDevice, PendingPod, PlacedPod, PreemptedPod
 from roadstead.run import RunOutcome
 
-_MAGIC = b"RSOUTCM2"
+_MAGIC = b"RSOUTCM3"
 """First bytes of the file, with the version of its format."""
 _LIMITS = DecodeLimits(max_bytes=1 << 32, max_items=1 << 31)
 
@@ -43,6 +44,7 @@ class _StoredOutcome:
     scheduling_s: float
     timings_s: dict[str, float]
     concurrency: Concurrency | None
+    ray_nodes: tuple[RayNodeUse, ...]
 
 
 def encode_outcome(outcome: RunOutcome) -> tuple[bytes, str]:
@@ -70,6 +72,7 @@ def _stored(outcome: RunOutcome) -> _StoredOutcome:
         outcome.scheduling_s,
         dict(outcome.timings_s),
         outcome.concurrency,
+        outcome.ray_nodes,
     )
 
 
@@ -100,4 +103,5 @@ def read_outcome(folder: Path, digest: str, placements: tuple[PlacedPod, ...]) -
         stored.preempted,
         stored.devices,
         stored.concurrency,
+        stored.ray_nodes,
     )

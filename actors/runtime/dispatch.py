@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from dataclasses import replace
 
 from roadstead.actors.interface import (
@@ -46,10 +47,21 @@ class Dispatcher:
     _fences: sender → the epoch below which its messages are refused.
     """
 
-    __slots__ = ("_actor", "_before_reply", "_fences", "_limits", "_transcript", "name")
+    __slots__ = (
+        *("_actor", "_before_reply", "_collect_warnings", "_fences", "_limits", "_transcript"),
+        "name",
+    )
 
-    def __init__(self, name: str, actor: object, limits: DecodeLimits) -> None:
+    def __init__(
+        self,
+        name: str,
+        actor: object,
+        limits: DecodeLimits,
+        collect_warnings: Callable[[], tuple[str, ...]] = tuple,
+    ) -> None:
+        """collect_warnings: returns the warnings of this process that the driver does not have."""
         self.name = name
+        self._collect_warnings = collect_warnings
         self._actor = actor
         self._before_reply = getattr(actor, "before_reply", None)
         self._limits = limits
@@ -101,6 +113,9 @@ class Dispatcher:
         reply = await handler(from_wire(method.message, envelope.body))
         if self._before_reply is not None:
             await self._before_reply(envelope.kind)
-        if method is STATUS and isinstance(reply, ActorStatus) and reply.error_kind in BUGS:
-            reply = replace(reply, error=reply.error + self._transcript.excerpt(reply.error))
+        if method is STATUS and isinstance(reply, ActorStatus):
+            if reply.error_kind in BUGS:
+                reply = replace(reply, error=reply.error + self._transcript.excerpt(reply.error))
+            if warnings := self._collect_warnings():
+                reply = replace(reply, warnings=warnings)
         return to_message(reply)

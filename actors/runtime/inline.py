@@ -27,6 +27,7 @@ from roadstead.actors.interface import (
 )
 from roadstead.actors.runtime.dispatch import Dispatcher
 from roadstead.protocol.codec import DecodeLimits
+from roadstead.report.ray_nodes import RayNodeUse
 
 _Message = tuple[bytes, "asyncio.Future[bytes]"]
 """A received envelope, and the future of its reply."""
@@ -160,6 +161,10 @@ class InlineRuntime:
     def node_of(self, name: str) -> str:
         """Return "": there is one node."""
         return ""
+
+    def ray_nodes(self) -> tuple[RayNodeUse, ...]:
+        """Return (): there is one machine."""
+        return ()
 
     async def room_for_workers(self, others: Sequence[str] = ()) -> int | None:
         """Return None: there is one machine."""

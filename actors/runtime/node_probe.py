@@ -6,24 +6,31 @@ the module imports nothing of Roadstead's at its top, and returns plain values.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import platform
 import sys
 import time
 
-FIELDS = ("host", "python", "error", "version", "digest", "folder", "kernel", "has_nonce", "clock")
+FIELDS = (
+    *("host", "python", "error", "version", "digest", "folder", "kernel", "has_nonce", "clock"),
+    "load",
+)
 
 
 def probe(nonce_path: str) -> dict[str, str]:
     """Return what this process finds on its node, as texts under `FIELDS`.
 
     nonce_path: file that shows that this node sees the folder of the journal; "" without one.
+    load: processes that ran or waited for a CPU, on average of a minute.
     error: of the import of Roadstead's actors; "" if all is there.
     """
     found = dict.fromkeys(FIELDS, "")
     found |= {"host": platform.node(), "python": ".".join(map(str, sys.version_info[:2]))}
     found["clock"] = repr(time.time())
+    with contextlib.suppress(OSError):
+        found["load"] = repr(os.getloadavg()[0])
     if nonce_path and os.path.exists(nonce_path):
         found["has_nonce"] = "yes"
     try:

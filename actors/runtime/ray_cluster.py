@@ -23,6 +23,7 @@ from roadstead.actors.runtime.ray_placement import (
     room_for,
 )
 from roadstead.config.ray import RayOptions, Role
+from roadstead.report.ray_nodes import RayNodeUse
 
 POLL_S = 1.0
 """Interval between two reads of the free CPUs of a cluster that has too few."""
@@ -222,17 +223,22 @@ class RayCluster:
             return ""
         return f"its Ray node {self._used[node_id]} does not answer"
 
-    def summary(self) -> str:
-        """Return a line for the user that lists the processes of this run by node."""
+    def node_uses(self) -> tuple[RayNodeUse, ...]:
+        """Return the processes of this run by node."""
         by_node: dict[str, list[str]] = {}  # By node id: names of its processes.
         for name, node_id in self.node_of.items():
             by_node.setdefault(node_id, []).append(name)
-        parts = []
+        uses = []
         for node_id, names in by_node.items():
-            node = self._used[node_id]
-            load = f"{node.free_cpus:g} of {node.cpus:g} CPUs free before"
-            parts.append(f"{', '.join(names)} on {node.name} ({node.address}, {load})")
-        return f"Ray at {self.head_endpoint}, {self.run}: {'; '.join(parts)}"
+            node, report = self._used[node_id], self._checks.reports.get(node_id)
+            load = "" if report is None else report.found.get("load", "")
+            size = (node.cpus, node.free_cpus, float(load) if load else None)
+            uses.append(RayNodeUse(node.name, node.address, *size, tuple(names)))
+        return tuple(uses)
+
+    def summary(self) -> str:
+        """Return a line for the user that lists the processes of this run by node."""
+        return f"Ray at {self.head_endpoint}, {self.run}: {'; '.join(map(str, self.node_uses()))}"
 
 
 def _driver_node_id() -> str:

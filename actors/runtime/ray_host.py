@@ -18,6 +18,7 @@ from roadstead.actors.interface import (
 )
 from roadstead.actors.logs import log
 from roadstead.actors.messages import ActorStatus
+from roadstead.actors.process_warnings import ProcessWarnings
 from roadstead.actors.runtime.dispatch import Dispatcher, error_reply
 from roadstead.actors.runtime.gc_tuning import raise_gc_thresholds
 from roadstead.actors.runtime.ray_heartbeats import (
@@ -79,6 +80,8 @@ class RayHost:
         setup: HostSetup,
     ) -> None:
         setup.logs.open(process)
+        self._warnings = ProcessWarnings(process)
+        self._warnings.open()
         self._process, self._setup = process, setup
         self._publishing: asyncio.Task[None] | None = None
         for raylet, beats, of in (
@@ -98,7 +101,8 @@ class RayHost:
     def _build(self, builds: Mapping[str, Factory], directory: Directory) -> None:
         try:
             for name, build in builds.items():
-                self._dispatchers[name] = Dispatcher(name, build(directory), self._limits)
+                actor, collect = build(directory), self._warnings.collect
+                self._dispatchers[name] = Dispatcher(name, actor, self._limits, collect)
         except InputError as failure:
             # For example a plugin that only the driver can import. Ray would wrap an exception in a
             # text of its own.

@@ -104,10 +104,12 @@ class RayRef:
 class RayDirectory:
     """Lookup of the actors of one run by name; sent to each of its actors.
 
-    hosts: actor → name of its process; one that is missing has a process of its own name.
-    part_bytes: as for `RayRef`.
+    run: unique name of the run, and part of the names of its Ray actors, because several runs may
+    share a namespace. hosts: actor → name of its process; one that is missing has a process of its
+    own name. part_bytes: as for `RayRef`.
     """
 
+    run: str
     namespace: str
     limits: DecodeLimits
     hosts: Mapping[str, str]
@@ -116,10 +118,16 @@ class RayDirectory:
     def find(self, name: str, stamp: Stamp = NOBODY) -> RayRef:
         """Return a Ref to a running actor. ActorLostError if there is none of this name."""
         try:
-            handle = ray.get_actor(self.hosts.get(name, name), namespace=self.namespace)
+            host = ray_name(self.run, self.hosts.get(name, name))
+            handle = ray.get_actor(host, namespace=self.namespace)
         except ValueError:
             raise ActorLostError(f"there is no actor {name}") from None
         return RayRef(name, handle, self.limits, stamp, self.part_bytes)
+
+
+def ray_name(run: str, process: str) -> str:
+    """Return the name of the Ray actor that is a process of a run."""
+    return f"{run}.{process}"
 
 
 async def reply_unless_lost(

@@ -34,6 +34,7 @@ from roadstead.actors.interface import (
     Stamp,
     deadline_error,
     decode_failure,
+    ignore_message,
 )
 from roadstead.actors.runtime.ray_cluster import RayCluster
 from roadstead.actors.runtime.ray_heartbeats import Heartbeats
@@ -44,12 +45,14 @@ from roadstead.actors.runtime.ray_refs import (
     PART_BYTES,
     RayDirectory,
     call_until_available,
+    ray_name,
     reply_unless_lost,
 )
 from roadstead.actors.runtime.ray_session import RaySession, initialized_address, open_session
 from roadstead.actors.runtime.ray_target import target_of
 from roadstead.config.ray import RayOptions
 from roadstead.protocol.codec import DecodeLimits
+from roadstead.report.ray_nodes import RayNodeUse
 
 T = TypeVar("T")
 
@@ -98,24 +101,25 @@ class RayRuntime:
         """
         self._log_dir = log_dir
         self._limits = limits
-        self._namespace = f"roadstead-{secrets.token_hex(6)}"
+        self._run = f"roadstead-{secrets.token_hex(6)}"
         self._hosts: dict[str, str] = {}
         self._handles: dict[str, ActorHandle] = {}
         self._retired: set[str] = set()
         self._cluster: RayCluster | None = None
         self._heartbeats: Heartbeats | None = None
         self._logs: RunLogs | None = None
-        self._announce: Announce = _ignore_message
+        self._announce: Announce = ignore_message
         self.pids: dict[str, int] = {}
         options = options or RayOptions()
+        self._namespace = options.namespace or self._run
         RaySession.await_end(start_s)
         target = target_of(options, initialized=initialized_address(), environ=os.environ)
         self._ray = open_session(target, options, start_s, self._namespace, processes)
         if target.is_local:
             return
         if log_dir:
-            self._logs = RunLogs(self._namespace, Path(log_dir))
-        self._cluster = RayCluster(self._namespace, options, journal, has_copy=has_copy)
+            self._logs = RunLogs(self._run, Path(log_dir))
+        self._cluster = RayCluster(self._run, options, journal, has_copy=has_copy)
         self._heartbeats = Heartbeats(self._cluster.head)
 
     def report_to(self, announce: Announce) -> None:
@@ -156,7 +160,7 @@ class RayRuntime:
         for host, builds in groups.items():
             # No restarts or retries by Ray: the supervisor replaces actors, and callers resend.
             options = {
-                "name": host,
+                "name": ray_name(self._run, host),
                 "namespace": self._namespace,
                 "max_restarts": 0,
                 "max_task_retries": 0,
@@ -218,7 +222,7 @@ class RayRuntime:
             logs = self._logs.location_for(host, node)
         interval_s = self._cluster.options.metrics_interval_s
         driver, own = self._cluster.driver_address(), (node.address, node.port)
-        return HostSetup(self._namespace, logs, interval_s, driver, own)
+        return HostSetup(self._run, logs, interval_s, driver, own)
 
     async def gather_logs(self, *, timeout_s: float) -> None:
         """Copy the logs from the nodes of a joined cluster; a message reports missing ones."""
@@ -264,7 +268,8 @@ class RayRuntime:
         """Return the directory of the processes that are started so far."""
         # A Ray of the run's own has another limit of arguments (`SYSTEM_CONFIG`).
         part_bytes = 0 if self._cluster is None else PART_BYTES
-        return RayDirectory(self._namespace, self._limits, dict(self._hosts), part_bytes)
+        hosts = dict(self._hosts)
+        return RayDirectory(self._run, self._namespace, self._limits, hosts, part_bytes)
 
     async def kill(self, name: str) -> None:
         """Kill an actor's process. Ray does not wait for its end: it may answer for a moment."""
@@ -307,6 +312,10 @@ class RayRuntime:
             return ""
         return str(self._cluster.node_of_process(self._hosts.get(name, name)))
 
+    def ray_nodes(self) -> tuple[RayNodeUse, ...]:
+        """Return which processes are on which node of a joined cluster; () on a Ray of its own."""
+        return () if self._cluster is None else self._cluster.node_uses()
+
     async def room_for_workers(self, others: Sequence[str] = ()) -> int | None:
         """Return how many workers fit beside other new processes; None on a Ray of its own."""
         if self._cluster is None or self._heartbeats is None:
@@ -342,10 +351,6 @@ class RayRuntime:
                 ray.kill(handle, no_restart=True)
         self._handles.clear()
         self._ray.leave()
-
-
-def _ignore_message(_: str) -> None:
-    """Ignore a message for the user: the receiver before `report_to` sets one."""
 
 
 async def _start_when_name_is_free(

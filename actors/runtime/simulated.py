@@ -30,6 +30,7 @@ from roadstead.actors.runtime.dispatch import Dispatcher
 from roadstead.actors.runtime.simulated_network import Network
 from roadstead.actors.runtime.virtual_time import VirtualLoop
 from roadstead.protocol.codec import DecodeLimits
+from roadstead.report.ray_nodes import RayNodeUse
 
 OUTSIDE = "client"
 """Name of a caller that is no actor."""
@@ -264,6 +265,10 @@ class SimulatedRuntime:
     def node_of(self, name: str) -> str:
         """Return "": there is one node."""
         return ""
+
+    def ray_nodes(self) -> tuple[RayNodeUse, ...]:
+        """Return (): there is one machine."""
+        return ()
 
     async def room_for_workers(self, others: Sequence[str] = ()) -> int | None:
         """Return None: there is one machine."""

@@ -9,16 +9,20 @@ from roadstead.actors.interface import (
     NOTHING,
     TRANSCRIPT,
     ActorLostError,
+    Announce,
     DeadlineError,
     Failure,
     Ref,
     RunFailedError,
     Runtime,
+    clock_s,
     decode_failure,
+    ignore_message,
 )
 from roadstead.actors.logs import log
 from roadstead.actors.messages import STATUS, ActorStatus
 from roadstead.actors.names import WORKER
+from roadstead.actors.process_warnings import WarningLimit
 from roadstead.actors.supervisor.plugin_processes import last_call_of
 from roadstead.protocol.errors import InputError, RoadsteadError, UnsupportedError
 from roadstead.run import RunPlan
@@ -52,7 +56,24 @@ class Statuses:
         self._plan = plan
         self._kept_text = kept_text
         self._silent: dict[str, int] = {}
+        self._announce: Announce = ignore_message
+        self._limit = WarningLimit()
         self.last: dict[str, ActorStatus] = {}
+
+    def report_to(self, announce: Announce) -> None:
+        """Send warnings of the actors' processes to this function, within `WarningLimit`."""
+        self._announce = announce
+
+    def report_rest(self) -> None:
+        """Report how many warnings were not shown."""
+        for line in self._limit.rest():
+            self._announce(line)
+
+    def _report(self, name: str, warnings: tuple[str, ...]) -> None:
+        node = self._runtime.node_of(name)
+        where = f"Warning on {node}" if node else "Warning"
+        for line in self._limit.admitted((f"{where}: {each}" for each in warnings), clock_s()):
+            self._announce(line)
 
     async def failures(
         self, timeout_s: float | None = None, return_when: str = asyncio.ALL_COMPLETED
@@ -79,6 +100,8 @@ class Statuses:
             raise ActorGoneError(self.error_text(name, str(failure)), name) from failure
         self._silent.pop(name, None)
         self.last[name] = status
+        if status.warnings:
+            self._report(name, status.warnings)
         if status.error:
             raise self._error_of_stopped(name, status)
         return status

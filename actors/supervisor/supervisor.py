@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
@@ -23,6 +24,7 @@ from roadstead.actors.interface import (
     A,
     ActorError,
     ActorLostError,
+    Announce,
     DeadlineError,
     Factory,
     Method,
@@ -52,6 +54,7 @@ from roadstead.actors.supervisor.replacing import Budget, Refill, Restart, actor
 from roadstead.actors.supervisor.statuses import ActorGoneError, Statuses
 from roadstead.actors.supervisor.worker_growth import StartedWorkers, WorkerGrowth
 from roadstead.extenders.caller import CallerOf
+from roadstead.report.ray_nodes import RayNodeUse
 from roadstead.run import RunPlan
 
 WATCH_S = 0.5
@@ -332,15 +335,26 @@ class Supervisor:
         timeout_s = self._plan.settings.deadlines.call_s
         return await self._raw[name].call(method, message, timeout_s=timeout_s)
 
-    async def stop(self, *, logs_s: float = LOGS_S) -> None:
+    def report_to(self, announce: Announce) -> None:
+        """Send messages for the user to this function: the runtime's, and processes' warnings."""
+        self._runtime.report_to(announce)
+        self.statuses.report_to(announce)
+
+    def ray_nodes(self) -> tuple[RayNodeUse, ...]:
+        """Return which processes are on which node of a joined cluster; () on one machine."""
+        return self._runtime.ray_nodes()
+
+    async def stop(self, *, logs_s: float = LOGS_S, request_s: float = math.inf) -> None:
         """Stop the schedulers, let the binder close its journal, and end all actors, in time.
 
-        logs_s: how long the actors' logs may be gathered from other machines.
+        logs_s: how long the actors' logs may be gathered from other machines. request_s: how long
+        the schedulers, and then the binder, may take to stop, if that is less than the plan's time.
         """
         timeout_s = self._plan.settings.deadlines.stop_s
+        self.statuses.report_rest()
         try:
             if not self._runtime.lost():
-                await self._request_stop(timeout_s)
+                await self._request_stop(min(request_s, timeout_s))
                 await self._runtime.gather_logs(timeout_s=logs_s)
         finally:
             async with asyncio.timeout(timeout_s):

@@ -37,6 +37,7 @@ def schedule(
         preempted=outcome.preempted,
         devices=outcome.devices,
         concurrency=outcome.concurrency,
+        ray_nodes=outcome.ray_nodes,
         node_use=_node_use(loaded, outcome),
         scheduling_s=outcome.scheduling_s,
         elapsed_s=watch.elapsed_s,

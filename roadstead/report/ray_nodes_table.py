@@ -8,8 +8,9 @@ from typing import Final
 from rich.console import Console
 from rich.text import Text
 
-from roadstead.report.ray_nodes import CheckedNode
-from roadstead.report.text_table import Column, print_table, text_column
+from roadstead.protocol.errors import printable
+from roadstead.report.ray_nodes import CheckedNode, RayNodeUse
+from roadstead.report.text_table import Cells, Column, print_table, text_column
 
 CLOCKS_S: Final = 5.0
 """Difference of clocks from which the table shows it; no decision depends on clocks."""
@@ -38,6 +39,25 @@ def print_nodes(console: Console, nodes: Sequence[CheckedNode], address: str) ->
             side = "ahead" if node.clock_s > 0 else "behind"
             text_of = f"{where}: its clock is {abs(node.clock_s):.0f} s {side}, as in its logs."
             console.print(Text(text_of))
+
+
+def print_ray_nodes(console: Console, uses: Sequence[RayNodeUse]) -> None:
+    """Print which processes of a run are on which node of its Ray cluster."""
+    columns = [
+        *(text_column("node"), text_column("address"), Column("CPUs free before"), Column("load")),
+        text_column("processes"),
+    ]
+    rows: list[Cells] = [
+        (
+            printable(each.name),
+            each.address,
+            f"{each.free_cpus:g} of {each.cpus:g}",
+            "-" if each.load is None else f"{each.load:.1f}",
+            ", ".join(each.processes),
+        )
+        for each in uses
+    ]
+    print_table(console, "Nodes of the Ray cluster", columns, rows)
 
 
 def _row(node: CheckedNode) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from roadstead.config.legacy.notes import Note
 from roadstead.protocol.errors import InputError
 from roadstead.report.concurrency import Concurrency
 from roadstead.report.json_value import Json as Json
+from roadstead.report.ray_nodes import RayNodeUse
 from roadstead.version import __version__
 
 REPORTED_PACKAGES = ("ray", "numpy", "arro3-io", "pydantic", "msgpack")
@@ -119,7 +120,7 @@ class RunResult:
     timings_s: durations by phase, in order.
     preempted: evicted pods; they are neither placed nor pending. devices: of all claims.
     not_created: objects of the manifests that admission refuses. notes: on the inputs.
-    concurrency: figures of the schedulers, if known.
+    concurrency: figures of the schedulers, if known. ray_nodes: of a Ray cluster that was joined.
     settings: Roadstead's settings; config: the effective KubeSchedulerConfiguration; config_notes:
     how each part of an older document was translated.
     """
@@ -143,6 +144,7 @@ class RunResult:
     concurrency: Concurrency | None = None
     not_created: tuple[NotCreated, ...] = ()
     notes: tuple[str, ...] = ()
+    ray_nodes: tuple[RayNodeUse, ...] = ()
 
     @property
     def pods_per_s(self) -> float:

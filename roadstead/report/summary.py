@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from roadstead.config.legacy.notes import Note
 from roadstead.report.concurrency import Concurrency, concurrency_part
 from roadstead.report.not_created import RefusedObjects, group_not_created
+from roadstead.report.ray_nodes import RayNodeUse, ray_nodes_part
 from roadstead.report.result import Json, NodeUse, PendingPod, RunResult
 
 REASON_MAX_CHARS = 300
@@ -57,7 +58,7 @@ class Reason:
 class Summary:
     """The figures of a run. utilization: of the fleet; zones: the same by zone name.
 
-    refusals: why objects are not created. notes: on the inputs.
+    refusals: why objects are not created. notes: on the inputs. ray_nodes: of a joined cluster.
     """
 
     source: str
@@ -77,6 +78,7 @@ class Summary:
     concurrency: Concurrency | None = None
     refusals: tuple[RefusedObjects, ...] = ()
     notes: tuple[str, ...] = ()
+    ray_nodes: tuple[RayNodeUse, ...] = ()
 
     @property
     def not_created(self) -> int:
@@ -107,6 +109,7 @@ def summarize(result: RunResult) -> Summary:
         concurrency=result.concurrency,
         refusals=group_not_created(result.not_created),
         notes=result.notes,
+        ray_nodes=result.ray_nodes,
     )
 
 
@@ -154,7 +157,8 @@ def summary_document(summary: Summary) -> dict[str, Json]:
     """The summary as a JSON document; amounts in base units (milli-CPU, bytes, counts).
 
     `config_notes` is present only if the configuration was an older document, `concurrency` only
-    with several schedulers or a refused bind, `notes` only if there are any.
+    with several schedulers or a refused bind, `notes` only if there are any, `ray_nodes` only on a
+    Ray cluster.
     """
     notes: list[Json] = [dict(note.document()) for note in summary.config_notes]
     return {
@@ -178,6 +182,7 @@ def summary_document(summary: Summary) -> dict[str, Json]:
         **({"config_notes": notes} if notes else {}),
         **({"notes": list(summary.notes)} if summary.notes else {}),
         **concurrency_part(summary.concurrency),
+        **ray_nodes_part(summary.ray_nodes),
     }
 
 

@@ -11,6 +11,7 @@ from roadstead.protocol.errors import printable
 from roadstead.report.concurrency_table import headline, print_schedulers
 from roadstead.report.not_created import RefusedObjects
 from roadstead.report.pods import PodLine, Workload
+from roadstead.report.ray_nodes_table import print_ray_nodes
 from roadstead.report.result import ClaimedDevice
 from roadstead.report.summary import Reason, ResourceUse, Summary
 from roadstead.report.text_table import Cells, Column, bar, print_table, text_column
@@ -42,6 +43,8 @@ def print_summary(console: Console, summary: Summary, workloads: Sequence[Worklo
     if summary.concurrency is not None and summary.concurrency.is_notable:
         console.print(headline(summary.concurrency))
         print_schedulers(console, summary.concurrency)
+    if summary.ray_nodes:
+        print_ray_nodes(console, summary.ray_nodes)
     if summary.timings_s:
         _print_timings(console, summary.timings_s, summary.elapsed_s)
 

@@ -1,5 +1,6 @@
 import asyncio
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -254,3 +255,24 @@ def test_the_processes_of_a_run_are_those_that_its_supervisor_starts(given, tmp_
     started = supervisor.Supervisor(runtime, plan).groups()
 
     assert process_names(settings) == list(started)
+
+
+def test_room_for_workers_is_counted_beside_all_other_processes_of_the_run(monkeypatch):
+    class Joined:
+        async def room_for_workers(self, others):
+            self.others = others
+            return 7
+
+    joined = Joined()
+    monkeypatch.setattr(launch, "open_runtime", lambda plan: joined)
+    settings = Settings(workers=2, schedulers=2, control="apart", journal_copy=Path("copy"))
+    launcher = ActorLauncher()
+
+    assert launcher.room_for_workers(settings) is None, "nothing was started"
+    launcher.prepare(settings, "")
+
+    assert launcher.room_for_workers(settings) == 7
+    assert joined.others == [
+        *("queue", "cache", "binder", "journal-copy"),
+        *("scheduler-0", "scheduler-1"),
+    ]

@@ -118,6 +118,7 @@ async def test_a_check_that_takes_long_does_not_make_a_clock_wrong(monkeypatch):
 
     monkeypatch.setattr(ray_checks.time, "time", lambda: next(seconds))
     monkeypatch.setattr(ray_checks.ray, "remote", lambda probe: Task())
+    monkeypatch.setattr(ray_checks, "NodeAffinitySchedulingStrategy", lambda *_, **__: None)
     monkeypatch.setattr(ray_checks, "problem_in", lambda found: "")
 
     (report,) = await check_nodes([NODE], None)

@@ -25,6 +25,7 @@ class Nodes:
     def __init__(self, *nodes):
         self.alive = list(nodes)
         self.late = []
+        self.loads = {}
         self.checked = []
         self.requests = []
         self.said = []
@@ -35,7 +36,7 @@ class Nodes:
 
     def report(self, each):
         if each.name not in self.late:
-            return NodeReport(each)
+            return NodeReport(each, {"load": self.loads.get(each.name, "")})
         self.late.remove(each.name)
         return NodeReport(each, {}, "did not answer its check within 60 s", is_late=True)
 
@@ -167,3 +168,15 @@ async def test_room_for_workers_is_counted_on_nodes_that_passed_their_check(node
     assert await cluster.room_for("worker", others, without=()) == 2
     assert await cluster.room_for("worker", others, without={"id-h1"}) == 0
     assert sorted(nodes.checked) == ["h1", "h2"]
+
+
+async def test_the_nodes_are_listed_with_their_processes_and_loads(nodes, cluster):
+    nodes.loads = {"h1": "2.25"}
+    await nodes.place(cluster, "control", "scheduler-0")
+
+    first, second = sorted(cluster.node_uses(), key=lambda each: each.name)
+
+    assert (first.name, first.processes, first.load) == ("h1", ("control",), 2.25)
+    assert (second.name, second.processes, second.load) == ("h2", ("scheduler-0",), None)
+    assert "control on h1 (10.0.0.1, 4 of 4 CPUs free before, load 2.2); " in cluster.summary()
+    assert "scheduler-0 on h2 (10.0.0.2, 4 of 4 CPUs free before)" in cluster.summary()

@@ -225,6 +225,15 @@ def test_the_launcher_file_has_only_fields_of_ray():
     jsonschema.validate(read("cluster-launcher.yaml"), schema)
 
 
+def test_the_launcher_installs_the_dashboard_of_the_locked_ray():
+    commands = read("cluster-launcher.yaml")["setup_commands"]
+
+    (install,) = [command for command in commands if "ray[default]" in command]
+    assert f"'ray[default]=={locked_ray()}'" in install
+    locked = next(index for index, each in enumerate(commands) if "--require-hashes" in each)
+    assert commands.index(install) > locked, "the lock would otherwise replace it"
+
+
 def test_options_of_ray_start_exist():
     launcher = read("cluster-launcher.yaml")
     commands = launcher["head_start_ray_commands"] + launcher["worker_start_ray_commands"]
@@ -251,6 +260,8 @@ def test_the_image_has_the_locked_packages_and_no_root():
     for line in re.findall(r"^RUN .*pip install.*$", instructions, re.MULTILINE):
         assert "--require-hashes" in line or "--no-index" in line
     last_stage = instructions.rpartition("\nFROM ")[2]
+    wheel, kernel = last_stage.index("dist/*.whl"), last_stage.index("python -m roadstead.kernel")
+    assert wheel < kernel, "the kernel that is compiled is that of the wheel"
     assert re.findall(r"^USER (.*)$", last_stage, re.MULTILINE)[-1] == "1000:100"
     for path in re.findall(r"^COPY (?:--chown=\S+ )?((?!--from)\S.*) \S+$", instructions, re.M):
         assert all((ROOT / each).exists() for each in path.split()), path

@@ -34,9 +34,17 @@ def test_a_flag_replaces_the_address_of_the_file():
         ("ray: {metrics_interval_s: -1}", "ray.metrics_interval_s"),
         ("ray: {metrics_interval_s: 9999}", "ray.metrics_interval_s"),
         ("ray: {labels: {master: {}}}", "ray.labels.master"),
-        ("ray: {namespace: x}", "ray.namespace"),
+        ("ray: {namespace: ''}", "ray.namespace"),
+        ("ray: {namespace: 'a b'}", "ray.namespace"),
+        ('ray: {namespace: "a\\n"}', "ray.namespace"),
+        (f"ray: {{namespace: {'n' * 64}}}", "ray.namespace"),
     ],
 )
 def test_a_wrong_value_is_named_with_its_rule(text, problem):
     with pytest.raises(ConfigError, match=problem):
         load_settings(text)
+
+
+def test_a_namespace_is_taken_as_given():
+    assert load_settings("ray: {namespace: team-a.runs_1}").ray.namespace == "team-a.runs_1"
+    assert load_settings("").ray.namespace is None

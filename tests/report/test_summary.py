@@ -7,9 +7,13 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
+from roadstead.actors.runs.outcomes import encode_outcome, read_outcome
+from roadstead.journal.headers import OUTCOME
+from roadstead.report.ray_nodes import RayNodeUse
 from roadstead.report.result import PendingPod
 from roadstead.report.summary import summarize, summary_document
 from roadstead.report.terminal import print_summary
+from roadstead.run import RunOutcome
 
 
 def shown(result, width=100):
@@ -194,3 +198,39 @@ def test_long_lists_are_cut_with_a_note(result):
     assert "… and 14 more zones" in text
     assert "… and 5 more reasons" in text
     assert "reason 12" not in text
+
+
+RAY_NODES = (
+    RayNodeUse("h1", "10.0.0.1", 4.0, 3.0, 2.26, ("control", "worker-0")),
+    RayNodeUse("h2", "10.0.0.2", 2.0, 2.0, None, ("scheduler-0",)),
+)
+
+
+def test_processes_on_a_ray_cluster_are_listed_by_node(result):
+    text = shown(replace(result, ray_nodes=RAY_NODES))
+    rows = [line.split() for line in text.partition("Nodes of the Ray cluster")[2].splitlines()]
+
+    assert ["h1", "10.0.0.1", "3", "of", "4", "2.3", "control,", "worker-0"] in rows
+    assert ["h2", "10.0.0.2", "2", "of", "2", "-", "scheduler-0"] in rows
+    assert "Nodes of the Ray cluster" not in shown(result)
+
+
+def test_nodes_of_a_ray_cluster_are_in_the_document_of_runs_that_joined_one(result):
+    document = summary_document(summarize(replace(result, ray_nodes=RAY_NODES)))
+
+    assert json.loads(json.dumps(document))["ray_nodes"][0] == {
+        "name": "h1",
+        "address": "10.0.0.1",
+        "cpus": 4.0,
+        "free_cpus": 3.0,
+        "load": 2.26,
+        "processes": ["control", "worker-0"],
+    }
+    assert "ray_nodes" not in summary_document(summarize(result))
+
+
+def test_nodes_of_a_ray_cluster_are_stored_with_the_outcome(tmp_path):
+    data, digest = encode_outcome(RunOutcome((), (), 1.0, {}, ray_nodes=RAY_NODES))
+    (tmp_path / OUTCOME).write_bytes(data)
+
+    assert read_outcome(tmp_path, digest, ()).ray_nodes == RAY_NODES
