@@ -7,6 +7,7 @@ from functools import partial
 from roadstead.bench.device_objects import DeviceObjects
 from roadstead.bench.script import AddNodes, Script, SubmitPods, WaitMode
 from roadstead.bench.series import NodeSeries, PodSeries
+from roadstead.devices.cel_selectors import compile_cel
 from roadstead.facts.cluster import NAME_LABEL, ClusterFacts
 from roadstead.facts.devices import (
     AttributeFacts,
@@ -27,6 +28,7 @@ NAMESPACE, DRIVER, CLASS = "bench", "gpu.example.com", "gpu"
 DEVICES_PER_NODE = 8
 MODELS = ("a", "b")
 
+_OF_DRIVER = f'device.driver == "{DRIVER}"'
 _MODEL_A = f'device.attributes["{DRIVER}"].model == "a"'
 _MODEL_B = f'device.attributes["{DRIVER}"].model == "b"'
 _LARGE = f'device.capacity["{DRIVER}"].memory.compareTo(quantity("60Gi")) >= 0'
@@ -69,7 +71,8 @@ def filled_fleet(name: str, nodes: int, pods: int, seed: int) -> Script:
 def _script(
     name: str, nodes: int, pods: int, shapes: tuple[ClaimSpec, ...], measured: int = 0
 ) -> Script:
-    objects = DeviceObjects(classes=[DeviceClassFacts(CLASS, (f'device.driver == "{DRIVER}"',))])
+    _check_selectors(shapes)
+    objects = DeviceObjects(classes=[DeviceClassFacts(CLASS, (_OF_DRIVER,))])
     objects.specs = {(NAMESPACE, f"shape-{n}"): shape for n, shape in enumerate(shapes)}
     objects.slices = [_slice(f"node-{number}", number) for number in range(nodes)]
     classes = tuple(map(_pod, range(len(shapes))))
@@ -82,6 +85,14 @@ def _script(
     label = ((NAME_LABEL, NAMESPACE),)
     cluster = ClusterFacts(namespaces=((NAMESPACE, label),), devices=objects.facts())
     return Script(name, (AddNodes(NodeSeries((_NODE,), nodes)), *submits), cluster)
+
+
+def _check_selectors(shapes: tuple[ClaimSpec, ...]) -> None:
+    """Compile all selectors, as reading them from manifests does, before any pod is measured."""
+    requests = [request for shape in shapes for request in shape.requests]
+    for each in (*requests, *(choice for request in requests for choice in request.alternatives)):
+        for expression in (_OF_DRIVER, *each.selectors):
+            compile_cel(expression)
 
 
 _NODE = NodeFacts(

@@ -144,7 +144,8 @@ def _configs(plan: ClaimPlan, selected: Callable[[int], int]) -> Iterator[Driver
 
 
 @lru_cache(NODES_MAX)
-def _terms_of_node(node: str) -> NodeTerms:
+def terms_of_node(node: str) -> NodeTerms:
+    """Return the node selector of allocations on a node whose devices no other node reaches."""
     return (NodeSelectorTerm(fields=(Requirement("metadata.name", "In", (node,)),)),)
 
 
@@ -155,7 +156,7 @@ def _node_terms(plan: ClaimPlan, devices: Iterable[PoolDevice], node: str) -> No
     for each in devices:
         placement = each.placement
         if placement.node_name is not None or each.facts.binds_to_node:
-            return _terms_of_node(node)
+            return terms_of_node(node)
         terms = placement.terms or ()
         if len(terms) > 1:
             raise AllocationError(

@@ -165,10 +165,10 @@ class Allocator:
                 plan, NodeView(node, labels, pools, self._matcher), is_over, new_share_id
             )
         key = plan, pools_key
-        if key in self._known:
-            known = self._known[key]
-            if known is None:
-                return None
+        known = self._known.get(key, ())
+        if known is None:
+            return None
+        if known:
             each_known = zip(known, plan.claims, strict=True)
             return tuple([each.for_node(claim, pools, node) for each, claim in each_known])
         found = self._search(plan, NodeView(node, labels, pools, self._matcher))

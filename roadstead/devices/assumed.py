@@ -179,7 +179,7 @@ def allocated_on(devices: DeviceState, pod: PodFacts, node: NodeFacts) -> Device
             return None
         if each.allocation is None:
             waiting.append(each)
-        elif not is_reachable(each.allocation.node_terms, node.name, dict(node.labels)):
+        elif not is_reachable(each.allocation.node_terms, node.name, node.labels):
             return None
     own = _own_claim_on(devices, pod, node, has_claims=bool(claims))
     if own is not None:
@@ -201,12 +201,11 @@ def allocated_on(devices: DeviceState, pod: PodFacts, node: NodeFacts) -> Device
 
 def _are_reachable(claims: Iterable[DeviceClaimFacts], node: NodeFacts) -> bool:
     """Whether a node reaches the devices of all claims that are allocated."""
-    labels = dict(node.labels)
-    return all(
-        is_reachable(each.allocation.node_terms, node.name, labels)
-        for each in claims
-        if each.allocation is not None
-    )
+    for each in claims:
+        allocation = each.allocation
+        if allocation and not is_reachable(allocation.node_terms, node.name, node.labels):
+            return False
+    return True
 
 
 def _are_repeated(devices: DeviceState, claims: DeviceClaims, node: NodeFacts) -> bool:

@@ -37,6 +37,11 @@ def _positions_in(bits: int, start: int) -> Iterator[int]:
 
 def bits_of(positions: Iterable[int], size: int) -> int:
     """Return the bits at positions below `size`."""
+    if size <= 8 * _CHUNK_BYTES:
+        bits = 0
+        for position in positions:
+            bits |= 1 << position
+        return bits
     data = bytearray((size + 7) // 8)
     for position in positions:
         data[position >> 3] |= 1 << (position & 7)

@@ -9,14 +9,16 @@ is, allocated for an assumed pod, has one, too. Upstream: dynamicresources/dra_m
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from roadstead.devices.allocation_result import terms_of_node
 from roadstead.devices.allocator import Allocator
 from roadstead.devices.cel_selectors import compile_cel
 from roadstead.devices.device_taints import tainted
 from roadstead.devices.extended_claims import classes_by_resource
 from roadstead.devices.gates import DeviceGates
+from roadstead.devices.pools import Labels
 from roadstead.devices.room import DeviceRoom
 from roadstead.devices.substitutes import Substitutes
 from roadstead.facts.devices import (
@@ -24,9 +26,9 @@ from roadstead.facts.devices import (
     DeviceClaimFacts,
     DeviceClassFacts,
     DevicesFacts,
+    NodeTerms,
     SliceFacts,
 )
-from roadstead.facts.selectors import NodeSelectorTerm
 
 FINALIZER = "resource.kubernetes.io/delete-protection"
 """Finalizer of claims with an allocation."""
@@ -266,8 +268,10 @@ def deallocated(claim: DeviceClaimFacts) -> DeviceClaimFacts:
     return replace(claim, allocation=None, statuses=(), finalizers=finalizers)
 
 
-def is_reachable(
-    terms: tuple[NodeSelectorTerm, ...] | None, name: str, labels: Mapping[str, str]
-) -> bool:
+def is_reachable(terms: NodeTerms | None, name: str, labels: Labels) -> bool:
     """Whether a node reaches all devices of an allocation with this node selector."""
-    return terms is None or any(term.matches(labels, name) for term in terms)
+    # Most devices are of one node.
+    if terms is None or (name and terms == terms_of_node(name)):
+        return True
+    by_key = dict(labels)
+    return any(term.matches(by_key, name) for term in terms)

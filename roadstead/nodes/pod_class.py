@@ -123,6 +123,7 @@ class PodClasses:
     __slots__ = (
         "_by_id",
         "_index_of",
+        "_last_shared",
         "_shapes",
         "_shared_data",
         "_with_claims",
@@ -137,6 +138,8 @@ class PodClasses:
         # large shared part would be hashed again for each pod with claims.
         self._index_of: dict[Hashable, int] = {}
         self._shared_data: dict[Hashable, _SharedData] = {}
+        # The key and the data of the last facts.
+        self._last_shared: tuple[Hashable, _SharedData | None] = (), None
         # By `id` of the facts, for objects that are passed again.
         self._by_id: dict[int, PodClass] = {}
         self._shapes: CodeInterner[Hashable] = CodeInterner()
@@ -158,10 +161,16 @@ class PodClasses:
 
     def _shared_data_of(self, facts: PodFacts) -> _SharedData:
         key = other_fields_of(facts), amounts_of(facts), bool(facts.device_claims)
+        last, found = self._last_shared
+        # Pods of one kind have the same objects in their fields, which compare sooner than they
+        # hash.
+        if found is not None and key == last:
+            return found
         found = self._shared_data.get(key)
         if found is None:
             found = _SharedData(facts, len(self._shared_data), self._shapes, self.resources.code)
             self._shared_data[key] = found
+        self._last_shared = key, found
         return found
 
     def with_claims(self, pod: PodClass, claims: tuple[PodClaim, ...]) -> PodClass:

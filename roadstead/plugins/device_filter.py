@@ -176,12 +176,11 @@ class DeviceFilter:
         self, claims: tuple[DeviceClaimFacts, ...], node: NodeFacts
     ) -> Iterator[DeviceClaimFacts]:
         """Yield the allocated claims that cannot be used on a node."""
-        labels = dict(node.labels)
         for claim in claims:
             allocation = claim.allocation
             if allocation is None:
                 continue
-            if not is_reachable(allocation.node_terms, node.name, labels) or (
+            if not is_reachable(allocation.node_terms, node.name, node.labels) or (
                 self._devices.gates.binding_conditions and has_failed(claim, self._devices.now_ms)
             ):
                 yield claim

@@ -82,8 +82,9 @@ class PodEvents:
         for claim, pod in self._claims_of(pods):
             if claim.owner_kind != "Pod":
                 consumer = consumer_of(pod)
-                after = replace(claim, reserved_for=(consumer,))
-                yield self._event_of_claim(consumer.uid, claim, after)
+                before = replace(claim, allocation=None)
+                after = replace(before, reserved_for=(consumer,))
+                yield self._event_of_claim(consumer.uid, before, after)
 
     def _claims_freed(
         self, pods: Iterable[PodFacts], spares_gangs: bool
@@ -94,7 +95,8 @@ class PodEvents:
         """
         for claim, _ in self._claims_of(pods):
             before = replace(claim, allocation=Allocation())
-            yield self._event_of_claim("", before, claim, spares_gangs=spares_gangs)
+            after = replace(claim, allocation=None)
+            yield self._event_of_claim("", before, after, spares_gangs=spares_gangs)
             return
 
     def _event_of_claim(
@@ -118,12 +120,11 @@ class PodEvents:
         return cached
 
     def _claims_of(self, pods: Iterable[PodFacts]) -> Iterator[tuple[DeviceClaimFacts, PodFacts]]:
-        """Yield the claims of pods, without allocation."""
+        """Yield the claims of pods, whose allocation may be out of date."""
         for pod in pods:
             for name in names_of(pod) if pod.device_claims else ():
                 key = f"{pod.namespace}/{name}"
-                claim = self._claims.get(key) or DeviceClaimFacts(pod.namespace, name)
-                yield replace(claim, allocation=None), pod
+                yield self._claims.get(key) or DeviceClaimFacts(pod.namespace, name), pod
             if pod.extended_requests:
                 # The claim for extended resources may not exist, and its name is not known: what
                 # matters to other pods is that its devices may be free again.

@@ -134,11 +134,11 @@ def test_claims_end_with_the_pod_for_which_they_were_made():
 def test_a_node_selector_reads_fields_and_labels():
     by_name = (NodeSelectorTerm(fields=(Requirement("metadata.name", "In", ("n1",)),)),)
     by_label = (NodeSelectorTerm((Requirement("zone", "In", ("a",)),)),)
-    assert is_reachable(None, "n9", {})
-    assert is_reachable(by_name, "n1", {})
-    assert not is_reachable(by_name, "n2", {})
-    assert is_reachable(by_label, "n2", {"zone": "a"})
-    assert not is_reachable(by_label, "n2", {})
+    assert is_reachable(None, "n9", ())
+    assert is_reachable(by_name, "n1", ())
+    assert not is_reachable(by_name, "n2", ())
+    assert is_reachable(by_label, "n2", (("zone", "a"),))
+    assert not is_reachable(by_label, "n2", ())
 
 
 def test_validate_finds_a_claim_in_flight_without_allocation():
