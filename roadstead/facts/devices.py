@@ -42,8 +42,9 @@ class AttributeFacts:
 class RequestPolicy:
     """The amounts of a capacity that requests may consume.
 
-    default: of a request without an amount. valid: the only amounts allowed, if there are any.
-    least, most, step: of an allowed range; least is None without a range.
+    default: of a request without an amount. valid: the only amounts allowed, if there are any
+    (validValues). least, most, step: of an allowed range (validRange.min, max and step); least is
+    None without a range.
     """
 
     default: str | None = None
@@ -64,7 +65,7 @@ class DeviceCapacity:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The nodes that reach a slice or device. terms: None without node selector."""
+    """The nodes that reach a slice or device, not the node of a pod. terms: of a node selector."""
 
     node_name: str | None = None
     all_nodes: bool = False

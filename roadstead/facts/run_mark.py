@@ -1,4 +1,4 @@
-"""Records of a journal about the run that writes it."""
+"""Run marks: records of a journal about the run that writes it, not about a pod or node."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ VOID = "void"
 
 @dataclass(frozen=True, slots=True)
 class RunMark:
-    """The start or end of a run, an owner's epoch, or a void token.
+    """The start or end of a run, a scheduler's epoch, or a void token.
 
     Epoch and token are fields of the journal record. Nothing is committed under a void token.
 
-    digest: of the inputs and of all that decides placements, for BEGUN; for FINISHED,
-    of the outcome that is kept next to the journal.
+    what: one of the four constants. digest: for BEGUN, of the inputs and of all that decides
+    placements; for FINISHED, of the outcome that is kept next to the journal.
     """
 
     what: str
