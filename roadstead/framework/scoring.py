@@ -25,13 +25,13 @@ from roadstead.protocol.status import SUCCESS, Status
 class PreScoreOutcome:
     """The outcome of all PreScore plugins together: Success, or the Error of the first that failed.
 
-    state: the data that the plugins wrote, and which returned Skip. weighs_feasible: whether one of
+    state: the data that the plugins wrote, and which returned Skip. reads_feasible: whether one of
     them read which rows are feasible.
     """
 
     status: Status
     state: CycleState
-    weighs_feasible: bool = False
+    reads_feasible: bool = False
 
     def is_same(self, other: PreScoreOutcome) -> bool:
         """Whether Score would return the same after either."""

@@ -166,7 +166,7 @@ class CoveredClasses:
         evaluation = each.evaluation
         name = filters_called_per_pod(evaluation)[0].name
         scores = static_scores_of(evaluation)
-        if each.reads_other_nodes or each.pre_score.weighs_feasible or isinstance(scores, str):
+        if each.reads_other_nodes or each.pre_score.reads_feasible or isinstance(scores, str):
             return name
         version = evaluation.profile.state_version(evaluation.pod)
         found = with_per_pod_filters(evaluation, each.pre_filter, scores)

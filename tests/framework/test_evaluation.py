@@ -490,11 +490,11 @@ def test_the_use_of_feasible_rows_by_pre_score_is_recorded():
             state.write(self.name, int(feasible().sum()))
             return SUCCESS
 
-    assert not spied(Spy("A")).run_pre_score().weighs_feasible
+    assert not spied(Spy("A")).run_pre_score().reads_feasible
     evaluation = spied(Spy("A"), Weighing("B"))
     evaluation.update(evaluation.run_pre_filter())
     found = evaluation.run_pre_score()
-    assert found.weighs_feasible
+    assert found.reads_feasible
     assert found.state.read("B", int) == 3
 
 
