@@ -19,7 +19,7 @@ from roadstead.bench import script as steps
 from roadstead.bench.machine import peak_memory, processor_seconds, processor_spent
 from roadstead.bench.metrics import Measurement, pods_since
 from roadstead.bench.script import Script, Step, WaitMode
-from roadstead.bench.series import NodeSeries, PodSeries, SeriesPods
+from roadstead.bench.series import NodeSeries, PodColumns, PodSeries
 from roadstead.bench.tracking import SubmittedSeries, Tracker
 from roadstead.facts.wire import encode_facts
 from roadstead.run import Progress
@@ -171,7 +171,7 @@ class BenchRun:
     @_execute.register
     async def _(self, step: steps.RemovePods) -> None:
         found = self._tracker.remaining(step.namespace, step.labels)
-        if step.wait:
+        if step.waits:
             await self._remove(found, step.per_s)
         else:
             self._start_background(self._remove(found, step.per_s))
@@ -383,6 +383,6 @@ def _messages(series: PodSeries) -> Iterator[PodList]:
         yield _message(series.part(start, start + PODS_PER_MESSAGE))
 
 
-def _message(columns: SeriesPods) -> PodList:
+def _message(columns: PodColumns) -> PodList:
     classes = tuple(encode_facts(facts) for facts in columns.classes)
     return PodList(classes, columns.uids, columns.names, columns.class_of)

@@ -1,8 +1,9 @@
-"""Logs of a run's processes on a joined Ray cluster: written on their nodes, gathered at the end.
+"""Logs of a run's processes on an existing Ray cluster: written on their nodes, copied at the end.
 
     process ──► its file in Ray's folder of logs, on its node ── parts, newest first ──► driver
 
-The files of a node are read through any process of the run that is left there, else through a task.
+The driver is Ray's: the process that started the run. The files of a node are read through a
+process of the run that is still alive there; without one, through a Ray task.
 """
 
 from __future__ import annotations
@@ -30,28 +31,29 @@ from roadstead.actors.runtime.transcript import SUFFIX
 from roadstead.protocol.codec import CodecError, DecodeLimits, pack, unpack
 
 PART_BYTES = 64 * 1024
-"""Size of the part in one reply: Ray sends replies below 100 kB inside the call."""
+"""Size of the part in one reply: Ray sends replies below 100 kB without its object store."""
 
 MAX_FILE_BYTES = 8 * 1024 * 1024
-"""Size of what is copied of one file: its newest lines."""
+"""At most this many bytes of one file are copied, from its end: its newest lines."""
 
 NODES_AT_A_TIME = 8
 """Number of nodes whose files are copied in parallel."""
 
 _LIMITS = DecodeLimits(max_bytes=2 * PART_BYTES)
 _MAX_FILES = 1_000
-"""Number of files of one node; so many names fit in one reply."""
+"""Greatest number of files listed for a node; their names fit in one reply."""
 
 LogRequest = Callable[[str, int, int], Awaitable[bytes]]
-"""Request for `count` bytes of a file from `start`; with the name "" for the list of files."""
+"""request(name, start, count): `count` bytes of a file from `start`; ("", 0, 0): all files."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogLocation:
     """Where a process writes its log.
 
-    folder: on the machine of the process; "" for no log. run: if set, the folder of this run on the
-    node of the process is used instead. name: of the file; "" for the name of the process.
+    folder: on the machine of the process; "" for no log. run: the unique name of a run; if set, its
+    folder on the node of the process is used instead. name: of the file; "" for the name of the
+    process.
     """
 
     folder: str = ""
@@ -64,7 +66,7 @@ class LogLocation:
         if self.run:
             path = folder_on_node(self.run)
             with contextlib.suppress(OSError):
-                # Logs name pods, so only their owner may read them; Ray's folder is open to all.
+                # Only the owner may read the names of pods in logs; Ray's folder is open to all.
                 path.mkdir(mode=0o700, parents=True, exist_ok=True)
             folder = str(path)
         open_log(folder, self.name or process)
@@ -101,13 +103,14 @@ def _is_log(name: str) -> bool:
 class NodeLogs:
     """The logs on one node.
 
-    label: of the node, in the names of the copies. text: the node in messages. processes: names of
-    the expected files. requests: ways to read the files, tried in this order.
+    label: of the node, in the names of the copies. text: the node as written in messages. expected:
+    names of the logs that should be there, without suffix. requests: ways to read the files, tried
+    in this order.
     """
 
     label: str
     text: str
-    processes: Sequence[str]
+    expected: Sequence[str]
     requests: Sequence[LogRequest]
 
 
@@ -115,8 +118,8 @@ class NodeLogs:
 class RunLogs:
     """The processes of a run that write logs on nodes, replaced ones included.
 
-    into: the driver's folder. _nodes: by node id. _names: names of log files, by node id. _count:
-    number of starts, by process.
+    run: its unique name. into: the driver's folder. _nodes: by node id. _names: names of log files
+    without suffix, by node id. _count: number of starts, by process.
     """
 
     run: str
@@ -143,20 +146,21 @@ class RunLogs:
     ) -> str:
         """Copy the logs of all nodes into the driver's folder. Return what is missing, or "".
 
-        handles, node_of: of the present processes. lost: ids of lost nodes. Never raises an error
-        of Ray, and returns in time.
+        handles, node_of: actor and node id of each process that is alive. lost: ids of lost nodes.
+        Never raises an error of Ray, and returns within about `timeout_s`.
         """
         lost_ids = [node_id for node_id in self._names if node_id in lost]
         labels = self._labels()
         readable = []
         for node_id in self._names.keys() - lost:
-            # Control answers soonest: a scheduler may be in the middle of a batch.
-            near = sorted(
+            # The control process (queue, cache and binder) answers soonest: a scheduler may be in
+            # the middle of a batch.
+            local = sorted(
                 (name for name in handles if node_of.get(name) == node_id),
                 key=lambda name: role_of(name) != "control",
             )
             requests: list[LogRequest] = [
-                partial(_request_from_process, handles[name]) for name in near
+                partial(_request_from_process, handles[name]) for name in local
             ]
             text = str(self._nodes[node_id])
             requests.append(partial(_request_by_task, self.run, node_id))
@@ -183,7 +187,7 @@ async def _request_from_process(handle: ActorHandle, name: str, start: int, coun
 
 
 async def _request_by_task(run: str, node_id: str, name: str, start: int, count: int) -> bytes:
-    """Read a file of a node on which no process of the run is left."""
+    """Read a file of a node on which no process of the run is alive, or none answers."""
     task = ray.remote(read_on_node).options(
         num_cpus=0,
         max_retries=0,
@@ -209,7 +213,7 @@ async def gather(nodes: Sequence[NodeLogs], into: Path, timeout_s: float) -> lis
             task.cancel()
         await asyncio.gather(*copies, return_exceptions=True)
         for task, node in copies.items():
-            names = ", ".join(node.processes)
+            names = ", ".join(node.expected)
             if task.cancelled():
                 missing.append(f"{names} on {node.text} (not received within {timeout_s:g} s)")
             elif failure := task.exception():
@@ -222,18 +226,19 @@ async def _copy_node(node: NodeLogs, into: Path, timeout_s: float, missing: list
     failure: Exception = TimeoutError("no answer")
     for request in node.requests:
         try:
+            # Half of the time, so that another request can be tried after one that hangs.
             async with asyncio.timeout(timeout_s / 2):
                 folder, files = _decode_listing(await request("", 0, 0))
         except (RayError, TimeoutError, CodecError) as each:
             failure = each
             continue
-        # The transcripts of failures first: they are short, and wanted most.
+        # The transcripts of failed cores first: they are short, and needed most.
         for name, size_bytes in sorted(files, key=lambda file: not file[0].endswith(SUFFIX)):
             left_out = await _copy_file(request, (name, size_bytes), node.label, into)
             if left_out:
                 whole = f"all of it is there in {folder}/{name}"
                 missing.append(f"{left_out:,} bytes of {name} on {node.text} ({whole})")
-        absent = set(node.processes) - {name.removesuffix(LOG_SUFFIX) for name, _ in files}
+        absent = set(node.expected) - {name.removesuffix(LOG_SUFFIX) for name, _ in files}
         if absent:
             missing.append(f"{', '.join(sorted(absent))} on {node.text} (no file in {folder})")
         return
@@ -261,7 +266,7 @@ def _decode_listing(answer: bytes) -> tuple[str, list[tuple[str, int]]]:
 async def _copy_file(request: LogRequest, file: tuple[str, int], label: str, into: Path) -> int:
     """Copy the end of a file; return how many bytes before it are left out.
 
-    If the deadline interrupts it, the parts that were received are kept: parts are read backwards.
+    Parts are read from the end backwards, so that an interrupted copy still has the newest lines.
     """
     name, size_bytes = file
     stop, parts = max(0, size_bytes - MAX_FILE_BYTES), list[bytes]()
@@ -281,7 +286,7 @@ async def _copy_file(request: LogRequest, file: tuple[str, int], label: str, int
 
 
 def _write(into: Path, name: str, label: str, data: bytes, left_out: int) -> None:
-    """Write a file of a node under its name with the node's label; logs of earlier runs are kept.
+    """Write a copy as NAME@LABEL: append a log to what earlier runs left, replace a transcript.
 
     left_out: number of bytes of the file before `data`.
     """
@@ -289,7 +294,7 @@ def _write(into: Path, name: str, label: str, data: bytes, left_out: int) -> Non
     into.mkdir(parents=True, exist_ok=True)
     if name.endswith(SUFFIX):
         if left_out:
-            # A part of a transcript cannot be read.
+            # A transcript can only be decoded as a whole.
             return
         path.unlink(missing_ok=True)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -1,4 +1,7 @@
-"""Translation of a workload's ops into a script: each op becomes a step or an initial object."""
+"""Translation of a workload's ops into a script: each op becomes a step or an initial object.
+
+An op is an operation of a test case in scheduler_perf's format, such as createPods.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +54,7 @@ from roadstead.protocol.errors import InputError, cut_short
 CONFIG_MAX_BYTES = 1 << 20
 NODES, PODS = "Node", "Pod"
 STEADY_PODS_PER_S = 2000
-"""Pods that a steady state has for each second of its duration. It ends early if they run out."""
+"""Number of pods for each second of a steady state, which ends early if they run out."""
 
 
 def build_script(case: TestCase, workload: WorkloadSpec) -> Script:
@@ -77,7 +80,7 @@ def build_script(case: TestCase, workload: WorkloadSpec) -> Script:
 
 @dataclass(slots=True)
 class _Builder:
-    """Collects the results of the ops.
+    """Collects what the ops of a workload become.
 
     number: that of the current op; it names the op's namespace, as upstream.
     """
@@ -104,7 +107,8 @@ class _Builder:
         documents = _documents(template, op.count, op.template_params)
         extra = op.node_allocatable_strategy or NodeAllocatable()
         labels = _labels_of(op)
-        size = max(len(documents), len(labels)) if documents else 0
+        # As many classes as there are different objects or labels; the nodes have them in turn.
+        class_count = max(len(documents), len(labels)) if documents else 0
         classes = tuple(
             node_class(
                 documents[index % len(documents)],
@@ -112,7 +116,7 @@ class _Builder:
                 labels[index % len(labels)],
                 extra.node_allocatable,
             )
-            for index in range(size)
+            for index in range(class_count)
         )
         series = self._node_series(template, documents, op.count, classes)
         self.steps.append(steps.AddNodes(series))
@@ -142,9 +146,10 @@ class _Builder:
         labels: dict[str, str] = {}
         if op.namespace_template_path:
             template = self.case.template(op.namespace_template_path)
-            single = ClusterObjects()
-            single.add(template.document(), template.source, "", 0)
-            labels = next(iter(single.namespaces.values()))
+            # Only the labels of this object are used.
+            example = ClusterObjects()
+            example.add(template.document(), template.source, namespace="", number=0)
+            labels = next(iter(example.namespaces.values()))
         for index in range(op.count):
             self.cluster.add_namespace(f"{op.prefix}-{index}", dict(labels))
 
@@ -162,7 +167,7 @@ class _Builder:
         if op.steady_state:
             count = max(count, round(STEADY_PODS_PER_S * float(op.duration)))
         series = self._pod_series(template, count, op.namespace, op.template_params)
-        series = self.cluster.devices.for_pods(self._with_claims(series, op))
+        series = self.cluster.devices.with_claims(self._with_claims(series, op))
         if op.steady_state:
             self.steps.append(steps.SteadyPods(series, op.count, float(op.duration)))
             return
@@ -189,7 +194,7 @@ class _Builder:
         return PodSeries(count, namespace, classes, prefix, first, names)
 
     def _with_claims(self, series: PodSeries, op: CreatePods) -> PodSeries:
-        """The series with one claim for each pod, each bound to a volume of its own."""
+        """The series with one volume claim for each pod, each bound to a volume of its own."""
         paths = op.persistent_volume_template_path, op.persistent_volume_claim_template_path
         if paths == (None, None):
             return series
@@ -212,9 +217,9 @@ class _Builder:
     @_add.register
     def _(self, op: DeletePods) -> None:
         labels = _sorted(op.label_selector)
-        wait = not op.skip_wait_to_completion
+        waits = not op.skip_wait_to_completion
         per_s = op.delete_pods_per_second
-        self.steps.append(steps.RemovePods(op.namespace, labels, per_s, wait))
+        self.steps.append(steps.RemovePods(op.namespace, labels, per_s, waits))
 
     @_add.register
     def _(self, op: Churn) -> None:
@@ -229,6 +234,7 @@ class _Builder:
     def _churn_series(self, template: Template, op: Churn) -> NodeSeries | PodSeries | None:
         document = template.document()
         if document["kind"] == PODS:
+            # Without pods: for the namespace only.
             series = self._pod_series(template, 0, op.namespace, {})
             prefix = name_prefix(document, "churn-")
             facts = pod_class(document, template.source, series.namespace, self.cluster.priorities)

@@ -26,7 +26,7 @@ _PREFIXES = ("schedulingwith", "scheduling")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One workload. is_default: the name of the case alone selects it.
+    """One workload of a test case. is_default: the name of the case alone selects it.
 
     make: builds its script. is_measured: upstream measures it, or it is Roadstead's own.
     """

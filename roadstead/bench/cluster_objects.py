@@ -71,7 +71,10 @@ class ClusterObjects:
         self.namespaces.setdefault(name, labels or {})
 
     def add(self, document: Document, source: str, namespace: str, number: int) -> None:
-        """Add an object of a kind that scheduling reads. Raises InputError for any other kind."""
+        """Add an object of a kind that scheduling reads. Raises InputError for any other kind.
+
+        number: a part of the object's name if the document has none.
+        """
         kind = str(document["kind"])
         if kind not in _KINDS:
             rule = f"is not a kind that a benchmark can create (there are: {', '.join(_KINDS)})"

@@ -79,13 +79,20 @@ class DeviceObjects:
         """Add one slice for each node, with so many devices."""
         instances = tuple(DeviceFacts(f"instance-{number}") for number in range(devices))
         for name in node_names:
-            place = Placement(node_name=name)
             self.slices.append(
-                SliceFacts(f"{name}-slice", driver, name, 1, 1, place, devices=instances)
+                SliceFacts(
+                    f"{name}-slice",
+                    driver,
+                    pool=name,
+                    generation=1,
+                    slices_in_pool=1,
+                    placement=Placement(node_name=name),
+                    devices=instances,
+                )
             )
 
-    def for_pods(self, series: PodSeries) -> PodSeries:
-        """Return a series whose pods have their claims; claims of templates are created."""
+    def with_claims(self, series: PodSeries) -> PodSeries:
+        """Create the claims of a series' pods from templates; return the pods with these claims."""
         if not any(facts.device_claims for facts in series.classes):
             return series
         uids = series.part(0, series.count).uids

@@ -1,4 +1,4 @@
-"""Roadstead's own workloads of devices: ten shapes of claims, and a fleet that is nearly filled."""
+"""Roadstead's own workloads of devices: ten shapes of claims, and a fleet that is nearly full."""
 
 from __future__ import annotations
 
@@ -59,28 +59,41 @@ SHAPES = (
 
 
 def ten_claims(name: str, nodes: int, pods: int, seed: int) -> Script:
-    """Pods of ten claim shapes in turn, on nodes with eight devices each."""
+    """Pods of ten claim shapes in turn, on nodes with eight devices each.
+
+    seed: unused; all workloads have this signature.
+    """
     return _script(name, nodes, pods, SHAPES)
 
 
 def filled_fleet(name: str, nodes: int, pods: int, seed: int) -> Script:
-    """Pods with one device each, which fill a fleet nearly; the last twentieth is measured."""
+    """Pods with one device each, of which the last twentieth is measured.
+
+    pods: a little below 8 per node, so that the fleet is nearly full then. seed: unused.
+    """
     return _script(name, nodes, pods, SHAPES[:1], measured=max(1, pods // 20))
 
 
 def _script(
     name: str, nodes: int, pods: int, shapes: tuple[ClaimSpec, ...], measured: int = 0
 ) -> Script:
+    """Return the script of a workload.
+
+    measured: how many of the last pods are measured; 0 for all. The pods before them are submitted
+    first, as a separate step.
+    """
     _check_selectors(shapes)
     objects = DeviceObjects(classes=[DeviceClassFacts(CLASS, (_OF_DRIVER,))])
     objects.specs = {(NAMESPACE, f"shape-{n}"): shape for n, shape in enumerate(shapes)}
     objects.slices = [_slice(f"node-{number}", number) for number in range(nodes)]
-    classes = tuple(map(_pod, range(len(shapes))))
+    pod_classes = tuple(map(_pod, range(len(shapes))))
     submits: list[SubmitPods] = []
-    for count, is_measured in ((pods - measured, not measured), (measured, True)):
+    for count, is_measured in ((pods - measured, measured == 0), (measured, True)):
         first = 0 if not submits else pods - measured
         if count:
-            series = objects.for_pods(PodSeries(count, NAMESPACE, classes, first=first))
+            series = PodSeries(count, NAMESPACE, pod_classes, first=first)
+            # Each pod gets its own claim, made from its template; `objects.facts()` has them.
+            series = objects.with_claims(series)
             submits.append(SubmitPods(series, WaitMode.BOUND, measured=is_measured))
     label = ((NAME_LABEL, NAMESPACE),)
     cluster = ClusterFacts(namespaces=((NAMESPACE, label),), devices=objects.facts())
@@ -117,8 +130,15 @@ def _pod(shape: int) -> PodFacts:
 
 def _slice(node_name: str, number: int) -> SliceFacts:
     devices = _DEVICES[number % len(MODELS)]
-    place = Placement(node_name=node_name)
-    return SliceFacts(f"{node_name}-gpus", DRIVER, node_name, 1, 1, place, devices=devices)
+    return SliceFacts(
+        f"{node_name}-gpus",
+        DRIVER,
+        pool=node_name,
+        generation=1,
+        slices_in_pool=1,
+        placement=Placement(node_name=node_name),
+        devices=devices,
+    )
 
 
 def _device(model: str, number: int) -> DeviceFacts:

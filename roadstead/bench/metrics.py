@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from roadstead.bench.speedscope import Samples
 from roadstead.bench.tracking import SubmittedSeries
 
-# Names of counters: pods that the kernel decided, and pods of the reference path, with the reason.
+# Names of counters: pods that the kernel decided, and pods that it did not, with the reason.
 KERNEL_PODS = "kernel: pods"
 _BY_REFERENCE = "kernel: by reference: "
 _NUMBERED = re.compile(r"-[0-9]+$")
@@ -24,11 +24,12 @@ class Measurement:
     """The measurements of one measured interval of a run.
 
     pods: number of pods to be bound. bound_s, submitted_s: float64[bound pods], seconds on one
-    clock. started_s: time of the first submission. spent_s: seconds per phase; counts: numbers; the
-    keys of both are `actor: phase or counter`, the values those of the interval. peak_bytes: sum of
-    all `processes`. setup_s: from the start of the actors to the interval. processor_s: processor
-    time of all processes in the interval; critical_s: that of the busiest one.
-    started_processor_s, bound_processor_s: processor time of the binder's process at these times.
+    clock. started_s: time of the first submission. spent_s: seconds per phase. counts: values of
+    counters; the keys of both are `actor: phase or counter`, the values those of the interval.
+    peak_bytes: sum of all `processes`. setup_s: from the start of the actors to the interval.
+    processor_s: processor time of all processes in the interval; critical_s: that of the busiest
+    one. started_processor_s, bound_processor_s: processor time of the binder's process at the times
+    started_s and bound_s.
     """
 
     name: str
@@ -72,14 +73,15 @@ class KernelShare:
 
 @dataclass(frozen=True, slots=True)
 class BenchMetrics:
-    """The figures of one interval.
+    """The metrics of one interval.
 
-    longest_gap_s: the longest time without an acknowledged bind; in batches of one pod nothing that
-    a pod needs takes longer. longest_gap_cpu_s: the same in processor time of the binder's process,
-    which inline is the process of all actors: without other work of the machine. processor_s:
-    processor time of all processes. critical_us_per_pod: processor time of the busiest process per
-    bound pod; with a core for each process no run can be faster. shares: the part of the interval
-    spent in each phase, by type of actor.
+    bound: number of bound pods. longest_gap_s: the longest time without an acknowledged bind; with
+    batches of one pod, an upper limit of the time for any pod. longest_gap_cpu_s: the same in
+    processor time of the binder's process, so that other work of the machine does not count; with
+    all actors in one process it is the time of all. processor_s: processor time of all processes.
+    critical_us_per_pod: processor time of the busiest process per bound pod; with a core for each
+    process no run can be faster. shares: the part of the interval spent in each phase, by type of
+    actor.
     """
 
     name: str
@@ -102,7 +104,7 @@ class BenchMetrics:
 
 
 def metrics_of(measured: Measurement) -> BenchMetrics:
-    """Compute the figures from the first submitted pod to the last acknowledged bind."""
+    """Compute the metrics from the first submitted pod to the last acknowledged bind."""
     bound = len(measured.bound_s)
     latencies = measured.bound_s - measured.submitted_s
     seconds = float(measured.bound_s.max() - measured.started_s) if bound else 0.0
@@ -174,7 +176,7 @@ class WorkloadResult:
 
 
 def workload_result(runs: Sequence[BenchMetrics]) -> WorkloadResult:
-    """Combine several runs: the figures of the median run, and the rates of all."""
+    """Combine several runs: the metrics of the median run, and the rates of all."""
     ordered = sorted(runs, key=lambda each: each.pods_per_s)
     return WorkloadResult(ordered[(len(ordered) - 1) // 2], tuple(each.pods_per_s for each in runs))
 

@@ -100,7 +100,10 @@ def _with_allocatable(document: Document, more: Mapping[str, object]) -> Documen
 def pod_class(
     document: Document, source: str, namespace: str, priorities: Mapping[str, PriorityClass]
 ) -> PodFacts:
-    """The common facts of the pods of a template. Raises InputError for invalid pods."""
+    """The common facts of the pods of a template. priorities: the priority classes, by name.
+
+    Raises InputError for invalid pods.
+    """
     document = _go_keys(document)
     pod = validated(Pod, document, source, name=fixed_name(document) or "pod", namespace=namespace)
     try:

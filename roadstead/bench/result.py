@@ -14,14 +14,11 @@ from roadstead.protocol.errors import InputError
 
 VERSION = 1
 RESULT_MAX_BYTES = 1 << 26
-HIGHER, LOWER = True, False
-COMPARED = (
-    ("pods_per_s", HIGHER),
-    ("latency_p50_s", LOWER),
-    ("latency_p99_s", LOWER),
-    ("peak_bytes", LOWER),
-)
-"""Figures that are compared, and whether higher is better."""
+MIN_NOISE = 0.02
+"""Relative changes up to this count as equal, also if the runs hardly differ."""
+
+COMPARED = {"pods_per_s": True, "latency_p50_s": False, "latency_p99_s": False, "peak_bytes": False}
+"""Metric that is compared → whether higher is better."""
 
 Json = dict[str, object]
 
@@ -35,7 +32,7 @@ def result_document(
     command: Sequence[str],
     settings: Mapping[str, object],
 ) -> Json:
-    """All figures as one document. With one workload, `pods_per_s` is also a top-level key."""
+    """All metrics as one document. With one workload, `pods_per_s` is also a top-level key."""
     results = [_result(each) for each in outcomes]
     document: Json = {
         "bench_version": VERSION,
@@ -68,7 +65,7 @@ def _result(outcome: WorkloadResult) -> Json:
 
 @dataclass(frozen=True, slots=True)
 class MetricChange:
-    """A figure before and after. better: None if the two are about equal."""
+    """A metric before and after. figure: its name. better: None if the two are about equal."""
 
     workload: str
     figure: str
@@ -78,13 +75,16 @@ class MetricChange:
 
     @property
     def factor(self) -> float:
-        """after / before; 0 if the figure was 0 before."""
+        """after / before; 0 if the metric was 0 before."""
         return self.after / self.before if self.before else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The result of a comparison. missing: workloads that the older result does not have."""
+    """The result of a comparison. missing: workloads that the older result does not have.
+
+    commit: of the older result.
+    """
 
     changes: tuple[MetricChange, ...]
     missing: tuple[str, ...]
@@ -110,7 +110,7 @@ def read_result(path: Path) -> Json:
 def _is_result(found: object) -> bool:
     if not isinstance(found, dict) or not isinstance(found.get("name"), str):
         return False
-    numbers = (found.get(name) for name, _ in COMPARED)
+    numbers = map(found.get, COMPARED)
     return all(isinstance(each, (int, float)) and not isinstance(each, bool) for each in numbers)
 
 
@@ -124,12 +124,9 @@ def compare(before: Json, after: Json) -> Comparison:
         if old_result is None:
             missing.append(str(new["name"]))
             continue
-        noise = max(0.02, _number(old_result.get("spread")), _number(new.get("spread")))
+        noise = max(MIN_NOISE, _number(old_result.get("spread")), _number(new.get("spread")))
         changes += [
-            _change(
-                str(new["name"]), figure, old_result[figure], new[figure], noise, more_is_better
-            )
-            for figure, more_is_better in COMPARED
+            _change(str(new["name"]), name, old_result[name], new[name], noise) for name in COMPARED
         ]
     same = before.get("machine") == after.get("machine")
     return Comparison(tuple(changes), tuple(missing), str(before.get("commit", "")), same)
@@ -146,11 +143,11 @@ def _number(found: object) -> float:
 
 
 def _change(
-    workload: str, figure: str, before: object, after: object, noise: float, more_is_better: bool
+    workload: str, figure: str, before: object, after: object, noise: float
 ) -> MetricChange:
     then, now = _number(before), _number(after)
     is_same = abs(now - then) <= noise * max(abs(then), abs(now))
-    better = None if is_same else (now > then) is more_is_better
+    better = None if is_same else (now > then) is COMPARED[figure]
     return MetricChange(workload, figure, then, now, better)
 
 

@@ -31,7 +31,7 @@ NAMESPACE = "bench"
 IMAGE = "registry.k8s.io/pause:3.10"
 GIB = 1 << 30
 TEN_NODES = 150
-"""Period of the ten-class nodes: beyond it they repeat (ten places, five zones, images)."""
+"""The ten-class nodes repeat after this many: ten kinds, five zones, images on every third."""
 
 FEW_GPU_MILLI = 500
 """Maximum GPU request of a pod of ten-class workloads, so that GPUs suffice."""
@@ -39,7 +39,10 @@ FEW_GPU_MILLI = 500
 
 @dataclass(frozen=True, slots=True)
 class RoadsteadCase:
-    """One of Roadstead's workloads. sizes: (nodes, pods); the first one is the default."""
+    """One of Roadstead's workloads. sizes: (nodes, pods); the first one is the default.
+
+    make: builds the script from name, nodes, pods and seed, which most workloads do not use.
+    """
 
     name: str
     sizes: tuple[tuple[int, int], ...]

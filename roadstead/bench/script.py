@@ -15,7 +15,7 @@ class WaitMode(StrEnum):
 
     NOTHING = "nothing"
     BOUND = "bound"
-    IDLE = "settled"
+    IDLE = "idle"
     """Until no pod changes its state any more, even if some pods fit on no node."""
 
 
@@ -39,7 +39,7 @@ class SubmitPods:
 class SteadyPods:
     """Submit some pods, wait until they are bound, delete them, and so on; all are timed.
 
-    at_once: number of pods each time. Ends after some seconds, or with the last pod.
+    at_once: number of pods each time. seconds: the step ends then, or with the last pod.
     """
 
     series: PodSeries
@@ -49,12 +49,15 @@ class SteadyPods:
 
 @dataclass(frozen=True, slots=True)
 class RemovePods:
-    """Delete the pods of a namespace with these labels. per_s: 0 for all at once."""
+    """Delete the pods of a namespace with these labels.
+
+    per_s: number per second; 0 for all at once. waits: until the last one is deleted.
+    """
 
     namespace: str
     labels: Labels = ()
     per_s: int = 0
-    wait: bool = True
+    waits: bool = True
 
 
 @dataclass(frozen=True, slots=True)

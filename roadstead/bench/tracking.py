@@ -72,7 +72,7 @@ class SubmittedSeries:
 
 
 class Tracker:
-    """All submitted series, in order."""
+    """All submitted series, in order. commits: number of the binder's commits so far."""
 
     def __init__(self) -> None:
         self.followed: list[SubmittedSeries] = []
@@ -94,6 +94,7 @@ class Tracker:
         times: (number of uids, their time, processor time), in the order of `uids`.
         """
         start = 0
+        # The next commit is most likely of the same series as the one before.
         latest = self.followed[-1] if self.followed else None
         for count, time_s, processor_s in times:
             for uid in uids[start : start + count]:

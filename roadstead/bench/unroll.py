@@ -47,7 +47,7 @@ PlainOp = (
 
 @dataclass(frozen=True, slots=True)
 class Params:
-    """The parameters of a workload, and the names of those that were used."""
+    """The parameters of a workload, and the names of those that ops have used so far."""
 
     case: TestCase
     workload: str

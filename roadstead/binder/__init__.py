@@ -3,7 +3,7 @@
 States and events, as `scripts/diagrams.py` draws them from `binder.pods.TABLE`:
 
     UNKNOWN   ── add ──► PENDING   ── load ──► BOUND
-    PENDING   ── accept ──► TENTATIVE   ── load ──► BOUND   ── evict, delete ──► DELETED   ↺ update
+    PENDING   ── commit ──► TENTATIVE   ── load ──► BOUND   ── evict, delete ──► DELETED   ↺ update
     TENTATIVE ── flush ──► BOUND   ── evict, delete ──► DELETED   ↺ update
     BOUND     ── evict, delete ──► DELETED   ↺ update
     DELETED   ── add ──► PENDING   ── load ──► BOUND   ↺ evict, delete

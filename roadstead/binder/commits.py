@@ -262,7 +262,7 @@ class Commits(BinderStore):
         """Update the records of placed pods; return journal records. version: before these pods."""
         journal, lsn = [], self.last_lsn
         histories.update((each.uid, each.history) for each in records)
-        self.pods.apply_all(records, BinderEvent.ACCEPT)
+        self.pods.apply_all(records, BinderEvent.COMMIT)
         for request, record, node_name in zip(requests, records, names, strict=True):
             version, lsn = version + 1, lsn + 1
             token, _, _, _, _, owner, epoch, _, _ = request

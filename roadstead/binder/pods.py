@@ -17,7 +17,7 @@ from roadstead.transitions import History, TransitionTable
 class BinderState(StrEnum):
     """States of a pod at the binder; TENTATIVE and BOUND pods are counted on their nodes.
 
-    TENTATIVE: accepted, its record not flushed yet.
+    TENTATIVE: its bind is committed, but the record is not flushed yet.
     """
 
     UNKNOWN = "unknown"
@@ -28,12 +28,15 @@ class BinderState(StrEnum):
 
 
 class BinderEvent(StrEnum):
-    """Events of a pod; UNBIND and MOVE exist only to be refused: no state allows them (I3)."""
+    """Events of a pod; UNBIND and MOVE exist only to be refused: no state allows them (I3).
+
+    ADD: the pod was submitted; it is "accepted". LOAD: it arrives bound. COMMIT, FLUSH: of a bind.
+    """
 
     ADD = "add"
     LOAD = "load"
     UPDATE = "update"
-    ACCEPT = "accept"
+    COMMIT = "commit"
     FLUSH = "flush"
     EVICT = "evict"
     DELETE = "delete"
@@ -50,7 +53,7 @@ TABLE: TransitionTable[BinderState, BinderEvent] = TransitionTable(
         (_S.UNKNOWN, _E.LOAD): _S.BOUND,
         (_S.PENDING, _E.LOAD): _S.BOUND,
         (_S.PENDING, _E.UPDATE): _S.PENDING,
-        (_S.PENDING, _E.ACCEPT): _S.TENTATIVE,
+        (_S.PENDING, _E.COMMIT): _S.TENTATIVE,
         (_S.PENDING, _E.EVICT): _S.DELETED,
         (_S.PENDING, _E.DELETE): _S.DELETED,
         (_S.TENTATIVE, _E.UPDATE): _S.TENTATIVE,
@@ -237,8 +240,9 @@ class BinderSettings:
 class BinderRecord:
     """The binder's record of a pod.
 
-    node_name and lsn are written once, by accept or load, and token, owner, epoch and version by
-    accept; a batch that is undone resets them. lsn: number of the record of the bind or load.
+    node_name and lsn are written once, by COMMIT or LOAD, and token, owner, epoch and version by
+    COMMIT; a batch that is undone resets them. lsn: number of the record of the bind or load.
+    version: of all placements after the bind.
     """
 
     uid: str

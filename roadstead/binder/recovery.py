@@ -1,12 +1,16 @@
 """Recovery of the binder's state from its journal, and the records of a snapshot.
 
-    journal ─► recover(core, parts) ─► the core as after the flush of the last record
+    journal ─► recover(core, parts) ─► the core's state just after the last record was flushed
     core ─► snapshot_records(core) ─► records from which `recover` makes the same core
 
-A pod that was accepted and not bound is pending again. A bound pod is bound, and its token gets its
-first answer again. Refusals are forgotten: the same token may be decided anew. The records are
-read in parts, each of consecutive records of one kind, which are applied together, so that a
-million records take seconds.
+A pod that was added and not bound is pending again. A bound pod is bound, and a repeated request
+with its token gets the first answer again. Refusals are forgotten: the same token may be decided
+anew. The records are read in parts, each of consecutive records of one kind, which are applied
+together, so that a million records take seconds.
+
+Some records are not about a pod or node: the cluster's other objects, the profiles' filters
+(`Rules`), changes of claims, and run marks (`RunMark`): the start or end of a run, a scheduler's
+epoch, or a void token.
 """
 
 from __future__ import annotations
@@ -55,10 +59,11 @@ _KIND_OF = {
 
 @dataclass(frozen=True, slots=True)
 class SnapshotExtras:
-    """The contents of a snapshot that are not of the core.
+    """The contents of a snapshot that the core does not hold.
 
-    nodes, pods: the last revision by name and UID, also of removed ones. gone: removed pods, oldest
-    first. subjects: cluster objects, filters of the profiles, run marks and bound claims
+    nodes, pods: the last revision of each node (by name) and pod (by UID), also of removed ones;
+    a revision is the client's number of a change, by which older changes are refused. gone: removed
+    pods, oldest first. subjects: cluster objects, the profiles' filters, run marks and bound claims
     (`JournalRecord.subject`), in order, without nodes, epochs and void tokens, which the core has.
     """
 
@@ -73,7 +78,7 @@ NO_EXTRAS = SnapshotExtras()
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """The contents of a journal that are not of the core.
+    """The contents of a journal that the core does not hold.
 
     records: number of records. subjects: as `SnapshotExtras.subjects`. bound: pod UID → node, in
     commit order, of pods that were bound under a token and still exist.
@@ -94,10 +99,10 @@ def split_by_kind(groups: Iterable[Records]) -> Iterator[RecordsOfKind]:
 
 
 def recover(core: BinderCore, parts: Iterable[RecordsOfKind], last_lsn: int = 0) -> Recovered:
-    """Apply all records to a fresh core, which then numbers its records after them.
+    """Apply all records to a fresh core; its next record gets the number after the last one.
 
-    last_lsn: the last number of the journal, if it is higher than those of the records (a
-    snapshot). Raises JournalError for records that contradict each other.
+    last_lsn: the journal's last number. It is needed after a snapshot, whose records may have lower
+    numbers. Raises JournalError for records that contradict each other.
     """
     assert core.last_lsn == 0, "only a fresh binder is recovered"
     replay = _Replay(core)
@@ -109,7 +114,7 @@ def recover(core: BinderCore, parts: Iterable[RecordsOfKind], last_lsn: int = 0)
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Disable garbage collection, which would be most of the time and find no garbage."""
+    """Disable garbage collection, which would take most of the time and find no garbage."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -122,21 +127,23 @@ def _no_collection() -> Iterator[None]:
 def snapshot_records(
     core: BinderCore, extras: SnapshotExtras = NO_EXTRAS
 ) -> Iterator[JournalRecord]:
-    """Return the current state as records for a snapshot: all that `recover` and the checker need.
+    """Return the current state as records: all that `recover` and `roadstead check` need.
 
-    A bound pod is a LOAD with the token, owner and epoch of its bind, and with the facts requested
-    under that token. An ADD after it has the pod's current facts, if they changed, and its
-    revision. The records of removed pods have their revisions, too.
+    A LOAD is a pod that arrives bound: from the cluster, without a token, or from a snapshot, with
+    the token, owner and epoch of its bind, and with the facts requested under that token. An ADD
+    after it has the pod's current facts, if they changed, and its revision. Revisions of nodes and
+    pods are in the field `epoch`, and an EVICT has the preemptor in the field `owner`.
     """
     for subject in extras.subjects:
         yield JournalRecord(0, _KIND_OF[type(subject)], "", "", "", subject=subject)
     nodes = core.placements.nodes
     for name, facts in nodes.items():
         revision = extras.nodes.get(name, 0)
-        yield JournalRecord(0, RecordKind.NODE, *(name,) * 3, epoch=revision, subject=facts)
+        # UID, key and node_name of a node's record are its name.
+        yield JournalRecord(0, RecordKind.NODE, name, name, name, epoch=revision, subject=facts)
     for name, revision in extras.nodes.items():
         if name not in nodes:
-            yield JournalRecord(0, RecordKind.NODE_GONE, *(name,) * 3, epoch=revision)
+            yield JournalRecord(0, RecordKind.NODE_GONE, name, name, name, epoch=revision)
     for owner, epoch in core._epochs.items():
         yield JournalRecord(
             0, RecordKind.RUN, "", "", "", owner=owner, epoch=epoch, subject=RunMark(EPOCH)
@@ -181,7 +188,7 @@ class _Replay:
         self._bound: dict[str, str] = {}
         self._count = 0
         self._last_lsn = 0
-        # The last binds: enough for the tokens that the core remembers.
+        # The newest binds: enough for the tokens that the core remembers.
         self._binds: deque[RecordColumns] = deque()
         self._bind_count = 0
         self._handlers: dict[RecordKind, Callable[[RecordColumns], None]] = {
@@ -213,7 +220,7 @@ class _Replay:
         self._last_lsn = max(self._last_lsn, records.lsns[-1])
 
     def finish(self, last_lsn: int) -> Recovered:
-        """Set the record numbers, and remember the answers to the last binds by their tokens."""
+        """Set the record numbers, and remember the answers to the newest binds by their tokens."""
         core = self._core
         core.last_lsn = core.flushed_lsn = max(self._last_lsn, last_lsn)
         for records in self._binds:
@@ -250,7 +257,9 @@ class _Replay:
             pod.facts = facts[index]
             if pod.state in COUNTED:
                 core.placements.replace(pod.uid, pod.node_name, pod.facts)
-                # In a snapshot (lsn 0) the record of the bind has the row's version.
+                # The lsn is the new version of the node's row, by which binds that were decided on
+                # older state are refused. Records of a snapshot have lsn 0: there, the LOAD before
+                # this ADD has set the version.
                 if records.lsns[index]:
                     core.row_versions.changed(pod.node_name, records.lsns[index])
 
@@ -260,27 +269,29 @@ class _Replay:
         pods, new_pods = self._pods(records)
         events = [BinderEvent.LOAD]
         if records.kinds[0] is RecordKind.BIND:
-            # Some journals have no records of accepted pods (`journals_all`).
+            # Some journals have no ADD of a pod before its bind (`journals_all`).
             core.pods.apply_all(new_pods, BinderEvent.ADD)
-            events = [BinderEvent.ACCEPT, BinderEvent.FLUSH]
+            events = [BinderEvent.COMMIT, BinderEvent.FLUSH]
         core.pods.apply_all(pods, *events)
-        # The binder's own objects are stored, not the equal copies in the records.
-        uids, facts, before = [pod.uid for pod in pods], _required(records.facts), core.version
-        names = core.placements.bulk_place(uids, records.nodes, facts)
+        uids, facts = [pod.uid for pod in pods], _required(records.facts)
+        before = core.placements.version
+        # `bulk_place` returns the names that the binder holds: each is stored only once.
+        node_names = core.placements.bulk_place(uids, records.nodes, facts)
+        # A bind's answer contains the version of the placements after it.
         versions = self._versions(before, records.nodes)
-        columns = (names, facts, records.lsns, records.tokens, records.owners, records.epochs)
-        for pod, name, bound_facts, lsn, token, owner, epoch, version in zip(
+        columns = (node_names, facts, records.lsns, records.tokens, records.owners, records.epochs)
+        for pod, node_name, bound_facts, lsn, token, owner, epoch, version in zip(
             pods, *columns, versions, strict=True
         ):
-            pod.facts, pod.lsn, pod.node_name = bound_facts, lsn, name
+            pod.facts, pod.lsn, pod.node_name = bound_facts, lsn, node_name
             if token:
                 pod.token, pod.owner, pod.epoch, pod.version = token, owner, epoch, version
-        by_token = zip(uids, names, records.tokens, strict=True)
-        self._bound |= {uid: name for uid, name, token in by_token if token}
-        self._note_bind_fields(records)
+        by_token = zip(uids, node_names, records.tokens, strict=True)
+        self._bound |= {uid: node_name for uid, node_name, token in by_token if token}
+        self._record_tokens(records)
 
     def _versions(self, before: int, nodes: Sequence[str]) -> Sequence[int]:
-        """Return the state's version after each pod, which grows by 1 for a pod on a known node."""
+        """Return the version of the placements after each pod: 1 more for a pod on a known node."""
         placements = self._core.placements
         if placements.version == before + len(nodes):
             return range(before + 1, placements.version + 1)
@@ -294,13 +305,14 @@ class _Replay:
         pods = new_pods = [pod or BinderRecord(uid, key, facts) for pod, uid, key, facts in columns]
         if any(known):
             new_pods = [pod for pod, before in zip(pods, known, strict=True) if before is None]
+        # A UID that was removed and is added again continues from state DELETED.
         self._core.pods.inherit_histories(new_pods)
         return pods, new_pods
 
-    def _note_bind_fields(self, records: RecordColumns) -> None:
-        """Note what binds have besides placements: tokens, epochs of owners, versions of rows.
+    def _record_tokens(self, records: RecordColumns) -> None:
+        """Record the tokens of binds, the epochs of their owners, and the versions of their rows.
 
-        Only the last binds are kept for `finish`: the core remembers no more tokens.
+        Only the newest binds are kept for `finish`: the core remembers no more tokens.
         """
         if not all(records.tokens):
             records = RecordColumns.of([record for record in records if record.token])

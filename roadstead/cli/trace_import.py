@@ -25,7 +25,7 @@ from roadstead.cli.trace_import_options import (
 )
 
 if TYPE_CHECKING:
-    from roadstead.traces.files import Meter
+    from roadstead.traces.files import ProgressMeter
     from roadstead.traces.sink import TraceSink
 
 _UNUSED_CPU = 64
@@ -226,7 +226,7 @@ def alibaba_gpu_2020_command(folder: Path, require_gpu_type: bool, common: Commo
     """
     from roadstead.traces.alibaba_gpu_2020 import AlibabaGpu2020Reader
 
-    def read(sink: TraceSink, meter: Meter) -> None:
+    def read(sink: TraceSink, meter: ProgressMeter) -> None:
         AlibabaGpu2020Reader(sink, requires_type=require_gpu_type).read(folder, meter)
 
     run_import("Alibaba GPU 2020", common, read, namespace="alibaba")
@@ -283,7 +283,7 @@ def simkube_command(
 
     machines = machine_spec(node_cpu, node_memory, nodes)
 
-    def read(sink: TraceSink, meter: Meter) -> None:
+    def read(sink: TraceSink, meter: ProgressMeter) -> None:
         SimKubeReader(sink).read(file, meter)
         size = {"cpu": machines.cpu_milli, "memory": machines.memory_bytes}
         add_machines(sink, "node", machines.count or 0, size)

@@ -13,8 +13,8 @@ import click
 from roadstead.cli.options import OutputFormat, format_option
 
 if TYPE_CHECKING:
-    from roadstead.traces.files import Meter
-    from roadstead.traces.machines import Machines
+    from roadstead.traces.files import ProgressMeter
+    from roadstead.traces.machines import MachineSpec
     from roadstead.traces.sink import TraceSink
 
 PATH = click.Path(path_type=Path)
@@ -93,14 +93,14 @@ def common_options(command: Command) -> Command:
     return decorated
 
 
-def machine_spec(node_cpu: float, node_memory: str, nodes: int | None = None) -> Machines:
+def machine_spec(node_cpu: float, node_memory: str, nodes: int | None = None) -> MachineSpec:
     """Return the machines that the options describe; InputError for a wrong memory.
 
     nodes: their number; None if the trace states it.
     """
     from roadstead.protocol.errors import InputError, cut_short
     from roadstead.protocol.quantity import QuantityError, parse_quantity
-    from roadstead.traces.machines import Machines
+    from roadstead.traces.machines import MachineSpec
     from roadstead.traces.rows import AMOUNT_MAX
 
     try:
@@ -111,11 +111,15 @@ def machine_spec(node_cpu: float, node_memory: str, nodes: int | None = None) ->
     if not 0 < memory <= AMOUNT_MAX:
         rule = f"is not a number of bytes up to {AMOUNT_MAX}"
         raise InputError(rule, field="--node-memory", value=cut_short(node_memory))
-    return Machines(round(node_cpu * 1000), memory, nodes)
+    return MachineSpec(round(node_cpu * 1000), memory, nodes)
 
 
 def run_import(
-    name: str, common: CommonOptions, read: Callable[[TraceSink, Meter], None], *, namespace: str
+    name: str,
+    common: CommonOptions,
+    read: Callable[[TraceSink, ProgressMeter], None],
+    *,
+    namespace: str,
 ) -> None:
     """Import a trace with progress, and print the report.
 

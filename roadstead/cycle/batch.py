@@ -104,7 +104,7 @@ class Decision(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ClassInput:
-    """A class in a batch, after PreFilter and PreScore.
+    """The results of a class with which a batch begins: after PreFilter and PreScore.
 
     shared_evaluation: of a class that differs only in resource amounts. The kernel uses it in place
     of the evaluation of `scores`, which then runs only for pods that the kernel does not decide.

@@ -1,4 +1,4 @@
-"""CachedClass: the results of a class that a batch begins with, and when they are still valid."""
+"""CachedClass: results of a pod class, kept for later batches, and whether they are still valid."""
 
 from __future__ import annotations
 
@@ -17,47 +17,65 @@ from roadstead.nodes.table import NodeTable
 class CachedClass:
     """The cached results of a class, and their validity.
 
-    lasting: the inputs without the state that some filters read anew at each call
-    (`FilterPlugin.reads_current`).
+    Inputs are the version of the nodes' facts and the plugins' own state of the pod.
+
+    class_input: the results, as a batch begins with them. They may be shared: then their evaluation
+    is that of another class of the same shape (`ClassInput.shared_evaluation`). validity: the
+    inputs of the results, and the pods that were compared with them since.
+    inputs_without_current: the inputs without the state that some filters read anew at each call
+    (`FilterPlugin.reads_current`); unset for shared results.
     """
 
     class_input: ClassInput
     validity: Validity
-    lasting: Inputs = (-1, None)
+    inputs_without_current: Inputs = (-1, None)
 
     def holds(self, inputs: Inputs, table: NodeTable, profile: Profile) -> bool:
-        """Whether the results are still valid; shared results may have been computed again."""
+        """Whether the results are still valid.
+
+        Not if shared results have since been computed for other inputs.
+        """
         shared, pod = self.class_input.shared_evaluation, self.class_input.scores.evaluation.pod
         if self.validity.inputs != inputs or not (shared is None or shared.is_for(*inputs)):
             return False
         return self.validity.holds(table, profile, profile.cross_node, pod)
 
-    def holds_without_current(self, lasting: Inputs, table: NodeTable, profile: Profile) -> bool:
+    def holds_without_current(
+        self, inputs_without_current: Inputs, table: NodeTable, profile: Profile
+    ) -> bool:
         """Whether the results are valid, except those of filters that read the current state.
 
-        The kernel calls such filters before each pod, and an evaluation filters again once their
-        state differs. lasting: the inputs without that state.
+        This suffices for a batch with the kernel: it calls these filters before each pod, and the
+        evaluation runs Filter again when their state has changed.
         """
         class_input, evaluation = self.class_input, self.class_input.scores.evaluation
-        current = filters_called_per_pod(evaluation)
-        if not current or self.lasting != lasting or class_input.shared_evaluation is not None:
+        per_pod = filters_called_per_pod(evaluation)
+        is_shared = class_input.shared_evaluation is not None
+        if not per_pod or is_shared or self.inputs_without_current != inputs_without_current:
             return False
+        # The kernel adds placements to outcomes that depend on other nodes. And a PreScore that
+        # read which rows are feasible does not run again when these filters change them.
         if kernel_class(class_input).reads_other_nodes or class_input.pre_score.reads_feasible:
             return False
-        plugins = [each for each in profile.cross_node if each not in current]
+        plugins = [each for each in profile.cross_node if each not in per_pod]
         return self.validity.holds(table, profile, plugins, evaluation.pod)
 
     def renew(self, inputs: Inputs, table: NodeTable, profile: Profile) -> bool:
-        """Bring own results up to date if only nodes changed since; return whether they are.
+        """Compute results that are not shared again, if only nodes changed since.
 
-        The outcomes remain the same objects, by which a kernel knows that it is still valid. False
-        where an outcome depends on other nodes, as the kernel has added its own placements to it.
+        Return whether the outcomes of PreFilter and PreScore turned out equal, so that the results
+        are valid for the new inputs. The outcomes remain the same objects, by which the kernel's
+        arrays of the class remain valid. False if an outcome depends on other nodes: the kernel has
+        added its own placements to it.
         """
         class_input, scores = self.class_input, self.class_input.scores
-        before, pod = self.validity.inputs, scores.evaluation.pod
-        if class_input.shared_evaluation is not None or before[1] != inputs[1] or before == inputs:
+        (_, old_state), (_, new_state) = self.validity.inputs, inputs
+        if class_input.shared_evaluation is not None or old_state != new_state:
             return False
-        if not self.validity.holds(table, profile, profile.cross_node, pod):
+        # With equal inputs, the caller has found that `holds` is false.
+        if self.validity.inputs == inputs or not self.validity.holds(
+            table, profile, profile.cross_node, scores.evaluation.pod
+        ):
             return False
         rerun = run_class(scores)
         if not are_outcomes_equal(class_input, rerun):
@@ -74,6 +92,7 @@ def run_class(scores: ClassScores) -> ClassInput:
     """
     evaluation = scores.evaluation
     pre_filter = evaluation.run_pre_filter()
+    # Filter, on the rows that changed.
     evaluation.update(pre_filter)
     if not evaluation.pre_filter.status.is_success:
         return ClassInput(scores, pre_filter, NO_PRE_SCORE)
@@ -90,7 +109,8 @@ def are_outcomes_equal(before: ClassInput, after: ClassInput) -> bool:
 def is_shareable(class_input: ClassInput) -> bool:
     """Whether the results of a class that do not depend on rows are valid for its whole shape.
 
-    Those of a PreScore that reads which rows are feasible are not: amounts decide that.
+    Not if PreScore reads which rows are feasible: that depends on the resource amounts, which
+    differ within a shape.
     """
     return (
         class_input.pre_filter.status.is_success

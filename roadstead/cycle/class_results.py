@@ -97,8 +97,8 @@ class ClassResults:
     ) -> bool:
         if compiled_kernel is None or compiled_kernel.code is None:
             return False
-        lasting = lasting_inputs_of(self._table, profile, pod.evaluated)
-        return cached.holds_without_current(lasting, self._table, profile)
+        inputs = lasting_inputs_of(self._table, profile, pod.evaluated)
+        return cached.holds_without_current(inputs, self._table, profile)
 
     def _shared_results(
         self,
@@ -149,9 +149,9 @@ class ClassResults:
         scores = self._new_scores(profile, pod) if cached is None else cached.class_input.scores
         scores.evaluation.worker_results = self.worker_results.pop(pod.signature, None)
         validity = Validity(inputs, self._table.columns.changes)
-        lasting = lasting_inputs_of(self._table, profile, pod.evaluated)
+        without_current = lasting_inputs_of(self._table, profile, pod.evaluated)
         try:
-            found = CachedClass(run_class(scores), validity, lasting)
+            found = CachedClass(run_class(scores), validity, without_current)
         except UnsupportedError as unsupported:
             raise with_pod_name(unsupported, pod) from unsupported
         if profile.has_shape(pod.pod_class) and is_shareable(found.class_input):

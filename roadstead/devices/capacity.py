@@ -50,8 +50,9 @@ def fits(
 ) -> bool:
     """Whether a device can still serve a request.
 
-    consumed: by existing allocations. allocating: by devices that the running search has chosen.
-    The request consumes what `consumption` returns.
+    consumed: amounts that existing allocations have of this device. allocating: those that the
+    allocation in progress gave to earlier requests. The request consumes what `consumption`
+    returns.
     """
     wanted = parsed(requested or ())
     names = {each.name for each in device.capacity}
@@ -71,7 +72,8 @@ def fits(
 def consumption(device: DeviceFacts, requested: Amounts | None) -> Quantities:
     """Return what a request consumes of each capacity of a device.
 
-    Without an amount in the request: the policy's default, and without policy the whole capacity.
+    Of a capacity that the request does not name: its policy's default; without a default, the whole
+    capacity.
     """
     wanted = parsed(requested or ())
     return {each.name: _consumption(wanted.get(each.name), each) for each in device.capacity}
@@ -87,6 +89,8 @@ def _consumption(wanted: Quantity | None, capacity: DeviceCapacity) -> Quantity:
         return wanted
     if policy.minimum is not None:
         return _rounded_to_step(wanted, parse_quantity(policy.minimum), policy.step)
+    # The smallest valid amount that suffices: the API requires ascending order. Without one,
+    # `wanted`, which then violates the policy.
     return next(
         (valid for valid in map(parse_quantity, policy.valid_amounts) if wanted.cmp(valid) <= 0),
         wanted,
@@ -105,9 +109,11 @@ def _rounded_to_step(wanted: Quantity, least: Quantity, step: str | None) -> Qua
 
 
 def _violates(amount: Quantity, policy: RequestPolicy) -> bool:
+    # The default is always allowed.
     if policy.default is not None and amount == parse_quantity(policy.default):
         return False
-    if policy.minimum is policy.maximum is policy.step is None:
+    has_range = any(bound is not None for bound in (policy.minimum, policy.maximum, policy.step))
+    if not has_range:
         return bool(policy.valid_amounts) and amount not in map(
             parse_quantity, policy.valid_amounts
         )
@@ -122,5 +128,6 @@ def _violates(amount: Quantity, policy: RequestPolicy) -> bool:
 
 
 def _check_step(size: int) -> None:
+    """Raise AllocatorPanic for step 0, for which upstream panics."""
     if size == 0:
         raise AllocatorPanic("runtime error: integer divide by zero")

@@ -79,11 +79,11 @@ class Extender:
 
     @property
     def wants_manifests(self) -> bool:
-        """Whether it is sent whole nodes instead of names."""
+        """Whether requests to it contain Node objects instead of names."""
         return not self.config.node_cache_capable
 
     def is_interested(self, facts: PodFacts) -> bool:
-        """Whether it is called for a pod: it manages all, or a resource that this one requests."""
+        """Whether it is called for a pod: it manages all pods, or a resource that this requests."""
         return not self._managed or any(name in self._managed for name, _ in facts.requests)
 
     def filter(self, pod: ExtenderPod, nodes: Sequence[NodeFacts]) -> FilterReply:
@@ -128,6 +128,7 @@ class Extender:
     ) -> dict[str, MetaVictims]:
         """Return the candidates that remain: node → victims."""
         payload: Json = {"Pod": pod_manifest(pod.identity, pod.facts)}
+        # One of the two is set below; the other remains null, as upstream sends it.
         payload["NodeNameToVictims"] = payload["NodeNameToMetaVictims"] = None
         if self.config.node_cache_capable:
             payload["NodeNameToMetaVictims"] = {
@@ -148,7 +149,7 @@ class Extender:
         return read_victims(self._caller.call(self.config.preempt_verb, payload))
 
     def _args(self, pod: ExtenderPod, nodes: Sequence[NodeFacts]) -> Json:
-        """Return ExtenderArgs, with whole nodes or with names only."""
+        """Return ExtenderArgs, with Node objects or with names only."""
         args: Json = {"Pod": pod_manifest(pod.identity, pod.facts)}
         if self.wants_manifests:
             items = [node_manifest(node) for node in nodes]

@@ -24,9 +24,10 @@ _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 class FilterReply:
     """The result of a filter request.
 
-    names: the nodes that passed, in the extender's order; None without a list of nodes. failed,
-    unresolvable: node → reason; for a node in both, the latter counts. is_bare: the reply listed
-    whole nodes, which are scored as nodes without pods and images.
+    names: the nodes that passed, in the extender's order; None if the reply has no list of nodes.
+    failed, unresolvable: node → reason; for a node in both, the latter counts. is_bare: the reply
+    listed Node objects, not names; like upstream, these are scored as if they had no pods and no
+    images.
     """
 
     names: tuple[str, ...] | None
@@ -77,7 +78,7 @@ def read_binding(reply: object) -> None:
 
 
 def read_victims(reply: object) -> dict[str, MetaVictims]:
-    """Parse an ExtenderPreemptionResult: node → victims; null means no victims."""
+    """Parse an ExtenderPreemptionResult: node → victims; null for all or a node means none."""
     found = _get(_object(reply, "the reply"), "NodeNameToMetaVictims")
     by_node = _object(found, "NodeNameToMetaVictims")
     return {name: _victims(each) for name, each in by_node.items()}
@@ -115,7 +116,10 @@ def _get(fields: Mapping[str, object], key: str) -> object:
 
 
 def _as(kind: type[T], wanted: str, value: object, what: str) -> T:
-    """Return a value of a type, and the type's zero for null. wanted: the type's name in errors."""
+    """Return a value of a type, and the type's zero value for null.
+
+    wanted: the type's name in errors. what: the field's name in errors.
+    """
     if value is None:
         return kind()
     if not isinstance(value, kind) or isinstance(value, bool):
@@ -125,7 +129,7 @@ def _as(kind: type[T], wanted: str, value: object, what: str) -> T:
 
 _object = partial(_as, dict, "an object")
 _list = partial(_as, list, "a list")
-_text = partial(_as, str, "a text")
+_text = partial(_as, str, "a string")
 
 
 def _integer(number: object, what: str) -> int:
@@ -136,6 +140,4 @@ def _integer(number: object, what: str) -> int:
 
 
 def _wrong(value: object, what: str, wanted: str) -> ExtenderError:
-    return ExtenderError(
-        f"answered what cannot be read: {what}: {cut_short(value)} is not {wanted}"
-    )
+    return ExtenderError(f"gave an invalid answer: {what}: {cut_short(value)} is not {wanted}")

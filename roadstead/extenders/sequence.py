@@ -30,7 +30,8 @@ class ExtenderResult:
     """The nodes that passed the extenders.
 
     refused: node → status, for any name in a reply, even one that is no node's. is_bare: an
-    extender answered with whole nodes, which are scored as nodes without pods and images.
+    extender answered with Node objects; like upstream, these are scored as if they had no pods and
+    no images.
     """
 
     nodes: list[NodeFacts]
@@ -47,7 +48,7 @@ class Extenders:
     def __init__(
         self, extenders: Sequence[Extender] = (), in_process: InProcess | None = None
     ) -> None:
-        """in_process: the factory of their callers, if extenders run in this process."""
+        """in_process: the factory of their callers if extenders run in this process, else None."""
         self.in_process = in_process
         self._all = tuple(sorted(extenders, key=lambda each: each.is_ignorable))
 
@@ -76,7 +77,7 @@ class Extenders:
 
     @property
     def wants_manifests(self) -> bool:
-        """Whether any filter or prioritizer is sent whole nodes instead of names."""
+        """Whether requests to any filter or prioritizer contain Node objects instead of names."""
         return any(
             each.wants_manifests and (each.is_filter or each.is_prioritizer) for each in self._all
         )

@@ -18,6 +18,7 @@ from roadstead.config.model import ExtenderTLS
 from roadstead.protocol.errors import InputError, cut_short
 
 _FIELD = "tlsConfig"
+"""The field of an extender in the configuration, for errors."""
 
 
 def tls_context(tls: ExtenderTLS | None) -> ssl.SSLContext:
@@ -68,7 +69,10 @@ def _load_client_certificate(context: ssl.SSLContext, tls: ExtenderTLS) -> None:
 
 
 def _pem(data: str, file: str, what: str) -> str:
-    """Return PEM text; as upstream, base64 data has precedence over the file."""
+    """Return PEM text; as upstream, base64 data has precedence over the file.
+
+    what: the first part of the field's name ("cert" of certData), for errors.
+    """
     try:
         content = base64.b64decode(data, validate=True) if data else _read(file, what)
         return content.decode("ascii")

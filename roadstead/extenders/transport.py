@@ -26,6 +26,8 @@ from roadstead.protocol.errors import InputError, cut_short
 
 MAX_REPLY_BYTES = 64 << 20
 OK = 200
+"""The status of replies whose body is read."""
+
 _CHUNK_BYTES = 1 << 16
 _LATE = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
 _LATE_BODY = "context deadline exceeded (Client.Timeout or context cancellation while reading body)"
@@ -159,7 +161,7 @@ class _Deadline:
         self._timer.cancel()
 
     def watch(self, sock: socket.socket) -> None:
-        """Watch this socket in place of the last one; TimeoutError if the time is already over."""
+        """Watch this socket in place of the one before; TimeoutError if the time is over."""
         with self._lock:
             self._sock = sock
         self.check()

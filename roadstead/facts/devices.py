@@ -43,8 +43,9 @@ class AttributeFacts:
 class RequestPolicy:
     """The amounts of a capacity that requests may consume.
 
-    default: of a request without an amount. valid_amounts: the only amounts allowed, if there are
-    any. minimum, maximum, step: of an allowed range; minimum is None without a range.
+    default: of a request without an amount. valid_amounts: the only amounts allowed, if there are any
+    (validValues). minimum, maximum, step: of an allowed range (validRange.min, max and step); minimum is
+    None without a range.
     """
 
     default: str | None = None
@@ -65,7 +66,7 @@ class DeviceCapacity:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The nodes that reach a slice or device. terms: those of a node selector, None without it."""
+    """The nodes that reach a slice or device, not the node of a pod. terms: of a node selector."""
 
     node_name: str | None = None
     all_nodes: bool = False

@@ -1,4 +1,4 @@
-"""Records of a journal about the run that writes it."""
+"""Run marks: records of a journal about the run that writes it, not about a pod or node."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ BEGUN, FINISHED, EPOCH, VOID = "begun", "finished", "epoch", "void"
 
 @dataclass(frozen=True, slots=True)
 class RunMark:
-    """A record about the run. what: BEGUN, FINISHED, EPOCH or VOID.
+    """The start or end of a run, a scheduler's epoch, or a void token.
 
     Epoch and token are fields of the journal record. Nothing is committed under a void token.
-    digest: for BEGUN, of the inputs and of all that decides placements; for FINISHED, of the
-    outcome, which is stored in a file next to the journal.
+
+    what: one of the four constants. digest: for BEGUN, of the inputs and of all that decides
+    placements; for FINISHED, of the outcome that is kept next to the journal.
     """
 
     what: str

@@ -71,8 +71,9 @@ class Checked:
 class Checker:
     """Applies records in order; `finish` returns the result.
 
-    world: the cluster as the records so far describe it. _filters: by scheduler name. _min_members:
-    of each group. _snapshot_groups: groups of pods whose binds a snapshot replaced.
+    world: the cluster as the records so far describe it. _filters: names of the filter plugins of a
+    profile, by scheduler name. _bound_in_group: number of pods, by pod group. _min_members: of each
+    group. _snapshot_groups: groups of pods whose binds a snapshot replaced.
     _removed_before_snapshot: number of pods that ended before a snapshot (its records have lsn 0).
     """
 
@@ -116,7 +117,8 @@ class Checker:
                 self.result.violations.append(Violation(0, "I10", name, "", text))
         self._evictions.finish(self._pods.waiting())
         counts = {"overtaken": self._order.overtaken, "claims_bound": self._claims.bound}
-        self.result.counts = +Counter(counts) + self._evictions.counts
+        # A sum of Counters has no counts of 0.
+        self.result.counts = Counter(counts) + self._evictions.counts
         return self.result
 
     def _report(self, record: JournalRecord, invariant: str, text: str) -> None:
@@ -224,7 +226,7 @@ class Checker:
         self._tokens.mark(record)
 
     def _release(self, record: JournalRecord) -> None:
-        # Records of device claims follow, which end with the pod: check those of the last commit.
+        # Records of the claims that end with the pod follow: first check those of the last commit.
         self._report_all(self._claims.flush())
         self._claims.end(record)
         node_name = self._pods.node_of.get(record.uid)

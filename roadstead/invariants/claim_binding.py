@@ -1,4 +1,4 @@
-"""Pods with claims: claims that wait for a pod are bound in the pod's commit.
+"""Pods with claims of volumes or devices: those that wait for a pod are bound in its commit.
 
 A commit writes its binds first, then a record for each claim that they bound. So the rules for
 volumes and devices are checked after the last record of the commit.
@@ -46,8 +46,9 @@ RecordViolation = tuple[JournalRecord, str, str]
 class ClaimBinding:
     """Collects the records of one commit, and checks them when it is complete.
 
-    bound: number of claims that were bound with their pods. _changes: records of bound claims.
-    _ended: records of pods that were deleted or evicted, whose claims' records are still to follow.
+    bound: number of claims that were bound with their pods. _binds: the binds of the commit that is
+    being collected, of pods with claims. _changes: its records of bound claims. _ended: records of
+    pods that were deleted or evicted, whose claims' records are still to follow.
     """
 
     storage: Storage = field(default_factory=Storage)
@@ -73,6 +74,7 @@ class ClaimBinding:
             self._changes.append(record)
         else:
             self.storage.change(_claims_in(record))
+            # Its findings are not read, but only iteration applies the change.
             for _ in self.devices.change(_claims_in(record)):
                 pass
         yield from ()

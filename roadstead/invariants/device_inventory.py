@@ -42,9 +42,9 @@ BINDING_CONDITIONS = "DRADeviceBindingConditions"
 class SeenDevices:
     """The devices that a node reaches.
 
-    placements: of each device, its own or that of its slice.
-    incomplete: pools of which it does not reach all slices. invalid: pools with two devices of one
-    name. outdated: generation of the pool's newest slice, by devices that older ones list.
+    placements: which nodes reach each device: its own placement or that of its slice. incomplete:
+    pools of which the node does not reach all slices. invalid: pools with two devices of one name.
+    outdated: device that a slice of an older generation lists → the pool's newest generation.
     """
 
     devices: dict[DeviceId, DeviceFacts]
@@ -56,11 +56,11 @@ class SeenDevices:
 
 @dataclass(slots=True)
 class Inventory:
-    """Slices, classes and taint rules. gates: those that are on; None: they are not known.
+    """Slices, classes and taint rules. gates: the feature gates that are on; None: not known.
 
-    devices: all that slices list, with the newest of these.
-    _slices: by node name, then by name; those of several nodes under "". _seen: by node name, with
-    the facts for which it holds.
+    devices: all that slices list, each with the newest slice that lists it. _slices: by node name,
+    then by name; those of several nodes under "". _seen: the devices that a node reaches, by its
+    name, with the facts of the node for which they were computed.
     """
 
     gates: frozenset[str] | None = None
@@ -117,27 +117,27 @@ class Inventory:
             current = [each for each in slices if each.generation == newest]
             if len(current) != current[0].slices_in_pool:
                 incomplete.append(pool)
-            listed = [(of, device) for of in current for device in of.devices]
+            listed = [(each, device) for each in current for device in each.devices]
             if len({device.name for _, device in listed}) != len(listed):
                 invalid.add(pool)
-            for of, device in listed:
-                place = device.placement if of.placed_per_device else of.placement
+            for each, device in listed:
+                place = device.placement if each.placed_per_device else each.placement
                 if reaches(place, node):
                     devices[*pool, device.name] = device
                     placements[*pool, device.name] = place
-            older = (of for of in slices if of.generation != newest)
-            names = {device.name for of in older for device in of.devices}
+            older = (each for each in slices if each.generation != newest)
+            names = {device.name for each in older for device in each.devices}
             outdated |= {(*pool, name): newest for name in names}
         return SeenDevices(devices, placements, tuple(incomplete), frozenset(invalid), outdated)
 
-    def _is_seen(self, of: SliceFacts, node: NodeFacts) -> bool:
-        if of.placed_per_device is not None and self.is_off(PARTITIONABLE):
+    def _is_seen(self, facts: SliceFacts, node: NodeFacts) -> bool:
+        if facts.placed_per_device is not None and self.is_off(PARTITIONABLE):
             return False
-        place = of.placement
+        place = facts.placement
         if place.node_name or place.all_nodes or place.terms is not None:
             return reaches(place, node)
-        return bool(of.placed_per_device) and any(
-            reaches(each.placement, node) for each in of.devices
+        return bool(facts.placed_per_device) and any(
+            reaches(device.placement, node) for device in facts.devices
         )
 
     def _applies(self, rule: DeviceTaintRule, driver: str, pool: str, device: DeviceFacts) -> bool:
@@ -165,7 +165,7 @@ def newest_of_pools(slices: Sequence[SliceFacts]) -> list[SliceFacts]:
 
 
 def reaches(placement: Placement, node: NodeFacts) -> bool:
-    """Whether a node reaches what has this placement."""
+    """Whether a node reaches a slice or device with this placement."""
     if placement.node_name:
         return placement.node_name == node.name
     return placement.all_nodes or (

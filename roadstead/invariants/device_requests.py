@@ -1,7 +1,7 @@
 """I2: the devices of a new allocation are those that the claim requests, on the node of its pod.
 
-An allocation is judged in the commit that writes it: by the slices, classes, taints and the node as
-the records before describe them. Of the alternatives of a request, any may have been chosen.
+An allocation is checked in the commit that writes it, against the slices, classes, taints and the
+node as the records before describe them. Of the alternatives of a request, any may be chosen.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from roadstead.invariants.device_inventory import (
 )
 
 RESULTS_MAX = 32
-"""Devices in one claim."""
+"""Maximum number of devices in one claim (upstream's AllocationResultsMaxSize)."""
 
 _Need = tuple[str, str, frozenset[str]]
 """Key, operator and values of a requirement."""
@@ -47,9 +47,10 @@ _Need = tuple[str, str, frozenset[str]]
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """One way to satisfy a request, as results name it, and its devices.
+    """One way to satisfy a request: the request itself, or an alternative of it, with its devices.
 
-    number: how many it must have; None for all. matched: whose selectors the devices match.
+    name: as results state it. number: how many devices it must have; None for all. matched: the
+    request whose selectors the devices match.
     """
 
     name: str
@@ -143,11 +144,11 @@ def _forms_of(request: DeviceRequest, results: Sequence[AllocatedDevice]) -> lis
         return [_form(name, named[name], results, _number(named[name]))]
     is_second = named[name] is request.alternatives[1]
     matched = first if is_second and first.mode == ALL_DEVICES else named[name]
-    rest = [each for each in results if each.request == first_name]
-    left = len(rest) if first.mode == ALL_DEVICES else first.count - 1
+    others = [each for each in results if each.request == first_name]
+    remaining = len(others) if first.mode == ALL_DEVICES else first.count - 1
     return [
         _form(name, named[name], results, 1, matched=matched),
-        _form(first_name, first, results, left),
+        _form(first_name, first, results, remaining),
     ]
 
 
@@ -270,7 +271,7 @@ def _concerns(constraint: DeviceConstraint, request: str) -> bool:
 
 
 def _attribute(device: DeviceFacts, driver: str, name: str) -> AttributeFacts | None:
-    """Return an attribute by its full name; those without domain are of the driver's."""
+    """Return an attribute by its full name; a name without a domain is in the driver's domain."""
     names = [name]
     if name.startswith(f"{driver}/"):
         names.append(name.removeprefix(f"{driver}/"))

@@ -40,9 +40,9 @@ class Devices:
     """Claims by `namespace/name`.
 
     makes_claims: pods get claims for extended resources that device classes serve. _served:
-    resource → class. _counters: shared counters, by pool, counter set and counter. _in_pool: claims
-    with devices of a pool. _keys_of_pod: by UID, claims that a pod consumes or that were made for
-    it.
+    resource → class. _counters: amounts of shared counters, by pool, counter set and counter.
+    _in_pool: claims with devices of a pool, by their keys. _keys_of_pod: by UID, keys of the claims
+    that a pod consumes or that were made for it.
     """
 
     inventory: Inventory = field(default_factory=Inventory)
@@ -74,7 +74,7 @@ class Devices:
                     of_pool[shared.name, name] = amount_of(amount)
 
     def change(self, change: BoundClaims) -> Iterator[str]:
-        """Apply a record's claims; yield why new allocations are not allowed."""
+        """Apply a record's claims; yield why new allocations overlap others or exceed a pool."""
         for key in change.removed_claims:
             self._drop(key)
         new = []
@@ -247,7 +247,7 @@ class Devices:
 
 
 def served_by_classes(classes: Iterable[DeviceClassFacts]) -> dict[str, str]:
-    """Return the class that serves each extended resource; of several, the last."""
+    """Return the class that serves each extended resource; of several, the last one listed."""
     served: dict[str, str] = {}
     for each in classes:
         if each.extended_resource:
@@ -266,7 +266,7 @@ def _claim_errors(claim: DeviceClaimFacts, uid: str, node: NodeFacts) -> Iterato
 
 
 def _request_of(claim: DeviceClaimFacts) -> tuple[object, ...]:
-    """Return what of a claim never changes."""
+    """Return the parts of a claim that never change."""
     owner = claim.owner_uid, claim.owner_kind
     return claim.uid, claim.spec, owner, claim.is_for_extended_resources
 

@@ -1,4 +1,7 @@
-"""Pods, tokens and owners over a whole journal: one place per pod, nothing after its end."""
+"""Pods, tokens and owners over a whole journal: one place per pod, nothing after its end.
+
+A pod is accepted when the binder has recorded its submission (ADD).
+"""
 
 from __future__ import annotations
 
@@ -84,7 +87,10 @@ class PodHistory:
 
 @dataclass(slots=True)
 class TokenHistory:
-    """Tokens and epochs: one pod per token; void tokens and old epochs commit nothing."""
+    """Tokens and epochs: one pod per token; void tokens and old epochs commit nothing.
+
+    _tokens: token → UID of its pod. _epochs: the newest epoch of each scheduler.
+    """
 
     _tokens: dict[str, str] = field(default_factory=dict)
     _voided: set[str] = field(default_factory=set)

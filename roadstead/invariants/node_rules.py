@@ -37,8 +37,9 @@ def overfull(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
 def _is_left_to_devices(world: World, pod: PodFacts, resource: str) -> bool:
     """Whether a node that does not offer a resource may have the pod, as in kube-scheduler 1.34.
 
-    Device classes serve the resource, or the pod requests no extended resource at all: then only
-    the standard resources are compared on a node that does not offer others.
+    It may if a device class serves the resource. It may also if the pod requests no extended
+    resource at all: then only the standard resources are compared on a node that does not offer
+    others.
     """
     if not world.leaves_to_devices or resource in STANDARD_RESOURCES:
         return False

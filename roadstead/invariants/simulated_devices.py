@@ -50,8 +50,8 @@ class _Allocations:
     """The claims at a time. held: by claim, the rows of its devices. on_device: the same by device.
 
     users: by claim, numbers of the pods that reserve it. counted: what devices in use consume, by
-    (driver, pool, slice, counter). changed: claims that changed at this time. used: claims that a
-    pod has reserved. first_reserved_us: by pod and claim.
+    (driver, pool, slice, counter). changed: claims that changed at this time, as an ordered set.
+    used: claims that any pod has reserved so far. first_reserved_us: by pod and claim.
     """
 
     devices: Mapping[DeviceId, DeviceRow]

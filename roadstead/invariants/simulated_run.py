@@ -20,8 +20,11 @@ from roadstead.invariants.simulated_rows import (
     RunViolation,
 )
 
+_LEAVES, _NODE_CHANGES, _ARRIVES = range(3)
+"""At one time pods leave, then the node changes, then pods arrive."""
+
 _Change = tuple[int, int, int, NodeRow | PodRow]
-"""Time, phase, order, and the row of what changes on a node."""
+"""A change on a node: its time, which of the three it is, its order among equal ones, its row."""
 
 
 def check_run(tables: RunTables) -> Iterator[RunViolation]:
@@ -74,13 +77,12 @@ def _check_nodes(tables: RunTables) -> Iterator[RunViolation]:
     """Capacity: no bind exceeds what a node has, and no pod is on a node that does not exist."""
     changes: defaultdict[str, list[_Change]] = defaultdict(list)
     for order, row in enumerate(tables.nodes):
-        # At one time: pods leave, then nodes change, then pods arrive.
-        changes[row.node].append((row.time_us, 1, order, row))
+        changes[row.node].append((row.time_us, _NODE_CHANGES, order, row))
     for pod in tables.pods:
         if pod.node is not None and pod.bound_us is not None and pod.is_on_node:
-            changes[pod.node].append((pod.bound_us, 2, pod.number, pod))
+            changes[pod.node].append((pod.bound_us, _ARRIVES, pod.number, pod))
             if pod.ended_us is not None:
-                changes[pod.node].append((pod.ended_us, 0, pod.number, pod))
+                changes[pod.node].append((pod.ended_us, _LEAVES, pod.number, pod))
     for name in sorted(changes):
         yield from _check_node(name, sorted(changes[name], key=lambda each: each[:3]), tables)
 
@@ -93,7 +95,7 @@ def _check_node(
     allocatable: Mapping[str, int] | None = None
     limit = count = 0
     used: Counter[str] = Counter()
-    for time_us, phase, _, change in changes:
+    for time_us, kind, _, change in changes:
         if isinstance(change, NodeRow):
             allocatable, limit = change.allocatable, change.pods
             if allocatable is None and count:
@@ -101,11 +103,11 @@ def _check_node(
                 yield RunViolation("capacity", name, text)
             # A node may shrink below what it holds: only a bind must fit.
             continue
-        sign = 1 if phase else -1
+        sign = 1 if kind == _ARRIVES else -1
         count += sign
         for resource, amount in tables.requests[change.pod_class].items():
             used[resource] += sign * amount
-        if phase:
+        if kind == _ARRIVES:
             yield from _check_bind(name, change, time_us, allocatable, limit, count, used, tables)
 
 
@@ -119,6 +121,7 @@ def _check_bind(
     used: Counter[str],
     tables: RunTables,
 ) -> Iterator[RunViolation]:
+    """Check a bind. limit: how many pods the node may have. count, used: with this pod."""
     where = f"{pod.uid} was bound to it at {time_us} us"
     if allocatable is None:
         yield RunViolation("capacity", name, f"{where}, when there was no such node")

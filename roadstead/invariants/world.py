@@ -21,7 +21,8 @@ class World:
     """Nodes and pods. nodes: by name. pods: node name → uid → facts, also of removed nodes.
 
     with_anti_affinity: uid → node name, of the few pods that have required anti-affinity terms.
-    leaves_to_devices: whether DRAExtendedResource is on.
+    leaves_to_devices: whether DRAExtendedResource is on; then devices may serve resources that a
+    node does not offer.
     """
 
     cluster: ClusterFacts = field(default_factory=ClusterFacts)

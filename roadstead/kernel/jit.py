@@ -1,4 +1,8 @@
-"""Compilation of the kernel's functions, and the arithmetic that all of them share."""
+"""Compilation of the kernel's functions, and the arithmetic that all of them share.
+
+Rows with equal totals are chosen by rank (`framework/tie_break.py`). Rows are in 4096 buckets by
+the first bits of their sort keys. A pod's tie-break hash orders the buckets, and the rows in each.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +33,8 @@ _OPTIONS = {"error_model": "numpy", "boundscheck": False, "no_cfunc_wrapper": Tr
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
     """Compile without Python objects, divide by zero as NumPy does, and cache the machine code.
 
-    The function may not allocate: without reference counts of arrays, it compiles in half the time.
+    The function may not allocate: without reference counts of arrays (numba's `_nrt`), it compiles
+    in half the time.
     """
     return cast(Callable[P, R], numba.njit(cache=True, **_OPTIONS)(function))
 
@@ -37,8 +42,8 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
 def internal(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a function that only compiled code calls: it has no entry point for Python.
 
-    Its machine code is cached as part of its callers' and not by itself: all machine code that may
-    be out of date is in one folder (`start.is_compiled`).
+    Its machine code is part of its callers' cached machine code. It has no cache of its own, so
+    that `kernel.start.is_compiled`, which looks for outdated code, finds all of it in one folder.
     """
     return cast(Callable[P, R], numba.njit(no_cpython_wrapper=True, **_OPTIONS)(function))
 
@@ -46,14 +51,18 @@ def internal(function: Callable[P, R]) -> Callable[P, R]:
 def inlined(function: Callable[P, R]) -> Callable[P, R]:
     """Inline a function into its one or two callers, which compiles faster.
 
-    A function compiled by itself is optimized there, and again in each of its callers.
+    Without inlining, numba would optimize the function once by itself and again in each caller.
     """
     return cast(Callable[P, R], numba.njit(inline="always", **_OPTIONS)(function))
 
 
 @internal
 def rank_of(sort_key: np.uint64, tie_hash: np.uint64, is_random: bool) -> np.uint64:
-    """Return the rank of a row among rows with equal totals; see `framework/tie_break.py`."""
+    """Return the rank of a row among rows with equal totals, of which the highest is chosen.
+
+    sort_key: a hash of the node's name; if not is_random, its reversed rank in order of names.
+    tie_hash: a hash of seed and pod.
+    """
     if not is_random:
         return sort_key
     mixed = sort_key ^ tie_hash
@@ -65,7 +74,9 @@ def rank_of(sort_key: np.uint64, tie_hash: np.uint64, is_random: bool) -> np.uin
 
 @compiled
 def position_of_bucket(bucket: np.uint64, tie_hash: np.uint64) -> np.uint64:
-    """Return the position of a bucket in the order of a tie-break hash."""
+    """Return the position of a bucket in the order of a tie-break hash; the highest is first."""
+    # A permutation: additions, multiplications by odd numbers and xor-shifts modulo BUCKETS can all
+    # be reversed.
     position = ((bucket ^ (tie_hash & _MASK)) * (((tie_hash >> _BITS) & _MASK) | _ONE)) & _MASK
     position = position ^ (position >> _HALF)
     position = (
@@ -76,7 +87,10 @@ def position_of_bucket(bucket: np.uint64, tie_hash: np.uint64) -> np.uint64:
 
 @compiled
 def bucket_at(position: np.uint64, tie_hash: np.uint64, is_random: bool) -> np.int64:
-    """Return the bucket at a position: the inverse of `position_of_bucket`."""
+    """Return the bucket at a position: the inverse of `position_of_bucket`, if is_random.
+
+    Else the position itself: buckets are in the order of their sort keys.
+    """
     if not is_random:
         return np.int64(position)
     found = position ^ ((tie_hash >> _S48) & _MASK)
@@ -88,26 +102,26 @@ def bucket_at(position: np.uint64, tie_hash: np.uint64, is_random: bool) -> np.i
 
 @internal
 def _inverse(odd: np.uint64) -> np.uint64:
-    """Return the inverse of an odd number modulo 2**12, by Newton's method.
+    """Return the inverse of an odd number modulo 2**12 (BUCKETS), by Newton's method.
 
-    An odd number is its own inverse modulo 2**3; each of two steps doubles the correct bits.
+    An odd number is its own inverse modulo 2**3. Two steps make 3 correct bits 6, and then 12.
     """
     found = odd * (_TWO - odd * odd)
     return found * (_TWO - odd * found)
 
 
-EXACT = 1 << 52
-"""Bound of integers whose quotient as float64 differs from the exact one by at most 1."""
+FLOAT_BOUND = 1 << 52
+"""The quotient as float64 of integers below this differs from the exact one by at most 1."""
 
 
 @internal
 def quotient(dividend: int, divisor: int) -> int:
     """Return dividend // divisor for divisor > 0.
 
-    Divide as float64 first, which is faster and differs by at most 1 up to 2**52. Larger numbers,
-    and those that have wrapped around, are divided as integers.
+    Divide as float64 first, which is faster, and differs by at most 1 below FLOAT_BOUND. Larger
+    numbers, and negative ones (after an overflow), are divided as integers.
     """
-    if 0 <= dividend < EXACT and divisor < EXACT:
+    if 0 <= dividend < FLOAT_BOUND and divisor < FLOAT_BOUND:
         found = np.int64(np.float64(dividend) / np.float64(divisor))
         rest = dividend - found * divisor
         # Correct by 1 without a branch.

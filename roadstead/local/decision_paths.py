@@ -1,9 +1,9 @@
 """The paths that a decision can take, behind one interface.
 
 plain: pod by pod. batches: in batches, as a scheduler decides, with results of classes cached from
-batch to batch. A number W: the same, with W workers that score new classes. Each path also with the
-kernel, pod by pod (`+kernel`) or in runs of pods (`+runs`). Replays of recordings and tests compare
-the paths.
+batch to batch. A number W: the same, with W workers that score new classes. Without a suffix, a
+path is the reference path: the plugins decide. With the kernel it is pod by pod (`+kernel`) or in
+runs of pods (`+runs`). Replays of recordings and tests compare the paths.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ nodes named, or as many at once as it can, without these names."""
 class PathOptions:
     """Options of a path.
 
-    node_search: samples the nodes of pods, or calls extenders for them. names_best: whether
-    decisions name all best nodes.
+    compiled_kernel: None for the reference path. node_search: samples the nodes of pods, or calls
+    extenders for them. names_best: whether decisions name all best nodes.
     """
 
     compiled_kernel: CompiledKernel | None = None
@@ -108,7 +108,7 @@ class DecisionPath(Protocol):
     def explain(self, pod: PodInCycle) -> Explanation: ...
 
     def decide(self, pods: Sequence[PodInCycle]) -> list[Decision]:
-        """Decide the first of the pods, at least one, and place them.
+        """Decide a number of pods from the first on, at least one, and place them.
 
         Raises UnsupportedError, and changes nothing, if it can decide none.
         """
@@ -205,6 +205,8 @@ class BatchPath(PlainPath):
     def decide(self, pods: Sequence[PodInCycle]) -> list[Decision]:
         """Decide one batch, up to a pod that ends it, such as one without a feasible node."""
         table = self.table
+        # As upstream before each pod: data of a row about other nodes (how many of them have its
+        # images) is that of the snapshot after the row's last change.
         take_snapshot(table, table.arrived)
         pods = self._batch_builder.next_batch(pods)
         batch = self._batch_builder.begin(pods)
@@ -213,7 +215,7 @@ class BatchPath(PlainPath):
         elif isinstance(batch, ContinuingBatch):
             self._use_lists(batch, pods)
         decisions: list[Decision] = []
-        # Decisions of the kernel that are not returned yet, the next one last.
+        # Decisions of the kernel that are not returned yet, in reverse order.
         run: list[Decision] = []
         for pod in pods:
             take_snapshot(table, table.arrived)
@@ -256,15 +258,15 @@ class BatchPath(PlainPath):
         result = post_filter_result(profile, decision.pod, decision.diagnosis, self._tie_break)
         return decision._replace(post_filter=result)
 
-    def _undo(self, decisions: Sequence[Decision], last: str | None) -> None:
+    def _undo(self, decisions: Sequence[Decision], previous: str | None) -> None:
         """Remove placed pods.
 
-        last: the node of the pod before them, whose row the next snapshot must renew.
+        previous: the node of the pod decided before them, whose row the next snapshot must renew.
         """
         for each in decisions:
             assert each.node_name is not None, "the kernel decides only pods that fit"
             self.table.remove_pod(each.node_name, each.pod.pod_class, uid=each.pod.uid)
-        count_as_unchanged(self.table, _nodes_of(decisions) - {last})
+        count_as_unchanged(self.table, _nodes_of(decisions) - {previous})
 
 
 def _nodes_of(decisions: Iterable[Decision]) -> set[str]:

@@ -44,6 +44,7 @@ class LocalWorkers:
         profiles_of: Callable[[PodClasses], Mapping[str, Profile]],
     ) -> None:
         self._table = table
+        # Which worker has which rows, and the merge of their answers.
         self._parts = ScoredParts(table, count)
         tables = [NodeTable(PodClasses()) for _ in range(count)]
         profiles = [profiles_of(each.classes) for each in tables]
@@ -94,6 +95,7 @@ class LocalWorkers:
             number: self._score_answer(self._scorers[number], classes)
             for number in self._parts.rows.with_rows()
         }
+        # In one thread, no node changes while a worker scores it.
         touched: dict[int, Sequence[str]] = dict.fromkeys(answers, ())
         return self._parts.merge_answers(answers, touched, len(pods)) or []
 

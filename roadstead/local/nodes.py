@@ -1,7 +1,7 @@
 """LocalNodes: the node table of a scheduler in one process with its cache, which sends all changes.
 
 SchedulerCache ── Changes ──► LocalNodes ──► node table
-                                 └── Tentative: placements decided here are on it already
+                                 └── Tentative: placements decided here, which are on it already
 """
 
 from __future__ import annotations

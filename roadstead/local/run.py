@@ -62,15 +62,17 @@ ResultT = TypeVar("ResultT")
 """What steps of the queue return."""
 
 OWNER, EPOCH = "scheduler-0", 1
+"""The name of the only scheduler, and the number of its life."""
 
 
 class LocalRun:
     """One scheduler with queue, cache and binder. now_s: the current time, an argument of `run`.
 
     journal: records the binder's commits; by default nothing is recorded. compiled_kernel: None
-    without it. caller_of: calls extenders, by default over HTTP. failures: reports of
-    attempts that failed. has_leased: the last `step` leased pods. binder, state: in place of those
-    of the plan. on_report: called with every report to the queue, before it is applied.
+    without it. caller_of: returns the caller of an extender, by default over HTTP. failures:
+    reports of attempts that failed. has_leased: the last `step` leased pods. binder, state: in
+    place of those of the plan. on_report: called with every report to the queue, before it is
+    applied.
     """
 
     def __init__(
@@ -128,7 +130,7 @@ class LocalRun:
         self._drive_queue(self.queue.observe(changes, freed, (), self.now_s))
 
     def add_running(self, pods: Sequence[Pod], nodes: Sequence[str]) -> None:
-        """Add pods that run already, each on its node."""
+        """Add pods that already run, each on its node."""
         self.binder.add_running([_keyed(each) for each in pods], nodes)
         identities = [identity for identity, _ in pods]
         started_s = {each.uid: each.started_s for each in identities if each.started_s is not None}
@@ -173,7 +175,7 @@ class LocalRun:
     # Scheduling.
 
     def advance(self, now_s: float) -> None:
-        """Set the current time, unless it is later already."""
+        """Set the current time, unless that would set it back."""
         self.now_s = max(self.now_s, now_s)
 
     @property

@@ -39,14 +39,16 @@ SYSTEM_PRIORITIES = {
 MILLI = -3
 """The scale to which amounts are rounded up: thousandths (SetDefaults_ResourceList)."""
 
-EVICTED_AFTER_S = 300
+DEFAULT_TOLERATION_S = 300
 """Time for which a pod tolerates a node that is not ready or not reachable."""
 
 _DEFAULT_TOLERATIONS = tuple(
-    Toleration(key=key, operator="Exists", effect="NoExecute", toleration_seconds=EVICTED_AFTER_S)
+    Toleration(
+        key=key, operator="Exists", effect="NoExecute", toleration_seconds=DEFAULT_TOLERATION_S
+    )
     for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 )
-DEFAULT_TOLERATIONS = f"tolerations of nodes not ready or unreachable for {EVICTED_AFTER_S} s"
+DEFAULT_TOLERATIONS = f"tolerations of nodes not ready or unreachable for {DEFAULT_TOLERATION_S} s"
 _NO_CLASSES: Mapping[str, PriorityClass] = {}
 
 
@@ -121,8 +123,13 @@ def _tolerations(tolerations: tuple[Toleration, ...]) -> tuple[Toleration, ...]:
 
 @cached_by_identity
 def has_default_tolerations(tolerations: tuple[Toleration, ...]) -> bool:
-    """Whether `default_pod` added any of these: it adds the same toleration objects to all pods."""
-    return any(each is added for each in tolerations for added in _DEFAULT_TOLERATIONS)
+    """Whether `default_pod` added any of these."""
+    return any(map(is_default_toleration, tolerations))
+
+
+def is_default_toleration(toleration: Toleration) -> bool:
+    """Whether `default_pod` added this one: it adds the same objects to every pod."""
+    return any(toleration is added for added in _DEFAULT_TOLERATIONS)
 
 
 def _refusal(pod: Pod, source: str, field: str, rule: str, value: str = "") -> InputError:

@@ -15,7 +15,7 @@ from roadstead.simulator.times import NEVER_US
 
 HOUR_US: Final = 3_600_000_000
 BLOCK: Final = 2_048
-"""Times that are drawn together."""
+"""Number of times that are drawn together."""
 
 END_US: Final = 4_000_000_000_000_000
 """Later than any horizon."""
@@ -25,14 +25,17 @@ Block = NDArray[np.int64]
 
 
 class ArrivalTimes(Protocol):
-    """A process of arrivals."""
+    """A random or regular process of arrivals."""
 
     def expected(self, span_us: int) -> float:
-        """Return the expected number of arrivals from 0 on, before the end of a span."""
+        """Return the expected number of arrivals from time 0 until before `span_us`."""
         ...
 
     def blocks(self, seed: int, index: int) -> Iterator[Block]:
-        """Yield blocks in time order, from time 0; it may never end. index: of the source."""
+        """Yield the times in blocks, in order, from time 0; it may never end.
+
+        seed: of the run. index: of the source of arrivals, so that each source draws other numbers.
+        """
         ...
 
 
@@ -92,7 +95,7 @@ class BurstTimes:
             bursts, last_us = 0, span_us
         else:
             bursts, last_us = (span_us - 1) // self.every_us, (span_us - 1) % self.every_us + 1
-        # The last burst may not be over at the end.
+        # The last burst may not be over at the end of the span.
         fraction = min(1.0, last_us / self.over_us) if self.over_us else float(last_us > 0)
         return self.size * (bursts + max(0.0, fraction))
 
@@ -114,7 +117,8 @@ class DiurnalTimes:
     """Independent arrivals at a rate that follows a sine: a Poisson process, thinned.
 
     Thinned: drawn at the highest rate, then kept with a probability proportional to the rate at
-    that time. swing: amplitude of the sine, as a fraction of the mean rate.
+    that time. per_hour: mean rate. swing: amplitude of the sine, as a fraction of the mean rate.
+    peak_us: a time of the highest rate.
     """
 
     per_hour: float
@@ -154,7 +158,7 @@ class ListedTimes:
 
 @dataclass(frozen=True, slots=True)
 class ActiveWindow:
-    """When a source is active. until_us: NEVER_US for no end. count: at most so many arrivals."""
+    """When a source is active. until_us: NEVER_US for no end. count: maximum number of arrivals."""
 
     start_us: int = 0
     until_us: int = NEVER_US
@@ -167,7 +171,7 @@ class ActiveWindow:
         return expected if self.count is None else min(expected, float(self.count))
 
     def cut(self, blocks: Iterator[Block]) -> Iterator[Block]:
-        """Yield the blocks from the start on, within the window."""
+        """Yield the blocks, shifted to begin at `start_us`, up to the end of the window."""
         left = self.count
         for block in blocks:
             times = block + self.start_us

@@ -34,8 +34,9 @@ _arrival = cast("Callable[[tuple[object, ...]], Arrival]", partial(tuple.__new__
 class PodChoice:
     """Pods that an arrival may bring.
 
-    prefix: of the pods' names. gang: number of pods that arrive together. is_group: they form a pod
-    group; then each gang has facts of its own.
+    prefix: of the pods' names. weight: the probability of this choice, relative to the others.
+    gang: number of pods that arrive together. is_group: they form a pod group; then each gang has
+    facts of its own.
     """
 
     prefix: str
@@ -46,7 +47,7 @@ class PodChoice:
     is_group: bool = False
 
     def pods(self, number: int) -> NamedPods:
-        """Return the pods of the source's arrival with this number."""
+        """Return the pods of an arrival. number: of the arrival within its source, from 0."""
         if self.gang == 1:
             return ((f"{self.prefix}-{number}", self.facts),)
         # The letter keeps these names apart from those of single pods of another entry.
@@ -62,7 +63,10 @@ class PodChoice:
 
 @dataclass(frozen=True, slots=True)
 class DrawnArrivals:
-    """Pods of templates, at drawn times and with drawn durations."""
+    """Pods of templates, at drawn times and with drawn durations.
+
+    index: of this source in the scenario. choices: each arrival brings one of them.
+    """
 
     index: int
     name: str
@@ -78,17 +82,19 @@ class DrawnArrivals:
         return arrivals, arrivals * sum(each.weight * each.gang for each in self.choices) / total
 
     def arrivals(self, seed: int) -> Iterator[Arrival]:
-        durations = RandomStream(seed, self.index, "durations")
+        stream = RandomStream(seed, self.index, "durations")
         chosen = self._chosen(seed)
         first = 0
         for block in self.window.cut(self.times.blocks(seed, self.index)):
             count = len(block)
             numbers = range(first, first + count)
             choices = list(islice(chosen, count))
-            drawn = self.durations.block(durations, count).tolist()
+            durations_us = self.durations.block(stream, count).tolist()
             pods = self._pods(choices, numbers)
             lifecycles = (each.lifecycle for each in choices)
-            rows = zip(block.tolist(), repeat(self.index), pods, drawn, lifecycles, strict=False)
+            columns = (block.tolist(), repeat(self.index), pods, durations_us, lifecycles)
+            # Not strict: `repeat` has no end.
+            rows = zip(*columns, strict=False)
             yield from map(_arrival, rows)
             first += count
 
@@ -119,9 +125,10 @@ class DrawnArrivals:
 class TraceArrivals:
     """The pods of a trace.
 
-    rate: factor of the rate of arrivals. sample: part of the pods. start_from_us: time of the trace
-    that is the time `shift_us` of the scenario. suffix: of the pods' names. lifecycles: of each
-    class of the trace. order: rows of the trace to play, by creation.
+    rate: factor by which the rate of arrivals is multiplied. sample: fraction of the pods.
+    start_from_us: time of the trace that is the time `shift_us` of the scenario. suffix: of the
+    pods' names. lifecycles: of each class of the trace. order: rows of the trace to play, by
+    creation.
     """
 
     index: int
@@ -150,11 +157,11 @@ class TraceArrivals:
         return pods, pods
 
     def arrivals(self, seed: int) -> Iterator[Arrival]:
-        chosen = RandomStream(seed, self.index, "sample")
+        stream = RandomStream(seed, self.index, "sample")
         for first in range(0, len(self.order), BLOCK):
             rows = self.order[first : first + BLOCK]
             if self.sample < 1:
-                rows = rows[chosen.uniform(len(rows)) < self.sample]
+                rows = rows[stream.uniform(len(rows)) < self.sample]
             yield from self._block(rows)
 
     def _block(self, rows: NDArray[np.int64]) -> Iterator[Arrival]:
@@ -165,9 +172,10 @@ class TraceArrivals:
         duration_us = np.where(duration_ms == NEVER_MS, NEVER_US, duration_ms * MS_US)
         codes = trace.pod_class[rows].tolist()
         names = (trace.pod_names[row] + suffix for row in rows.tolist())
-        pods = zip(
-            zip(names, (trace.pod_classes[each] for each in codes), strict=True), strict=True
-        )
+        facts = (trace.pod_classes[each] for each in codes)
+        # `zip` of one iterator makes tuples of one element: one pod for each arrival.
+        pods = zip(zip(names, facts, strict=True), strict=True)
         lifecycles = (self.lifecycles[each] for each in codes)
         columns = (at_us.tolist(), repeat(self.index), pods, duration_us.tolist(), lifecycles)
+        # Not strict: `repeat` has no end.
         yield from map(_arrival, zip(*columns, strict=False))

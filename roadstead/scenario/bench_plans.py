@@ -1,4 +1,4 @@
-"""Scenarios for `roadstead bench simulate`, built in code, and the bounds of their figures."""
+"""Scenarios for `roadstead bench simulate`, built in code, and the values that are required."""
 
 from __future__ import annotations
 
@@ -34,11 +34,17 @@ DISTINCT_CPU_AMOUNTS: Final = 900
 """Number of CPU amounts of distinct pods; the memory is different for each pod."""
 
 OPENB_HORIZON_US: Final = 150 * DAY_US
-"""The last pod of openb arrives on day 100."""
+"""The last pod of openb, Alibaba's trace of a GPU cluster, arrives on day 100."""
 
-LIFECYCLE: Final = PodLifecycle((), 0)
-TIMINGS: Final = ControllerTimings(40 * SECOND_US, 0.1, 0.01, 5_500, 50)
-LIMITS: Final = Limits(10**7, 10**8, 4 << 30)
+LIFECYCLE: Final = PodLifecycle(no_execute=(), grace_us=0)
+TIMINGS: Final = ControllerTimings(
+    node_monitor_grace_us=40 * SECOND_US,
+    eviction_per_s=0.1,
+    secondary_eviction_per_s=0.01,
+    unhealthy_zone_basis_points=5_500,
+    large_cluster_nodes=50,
+)
+LIMITS: Final = Limits(pods=10**7, rows=10**8, memory_bytes=4 << 30)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +66,7 @@ LARGE: Final = PoissonSize(50_000, 1_000_000, DAY_US, 30 * DAY_US)
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """The required value of a measured figure.
+    """The required value of a measured figure: of a rate the lowest, of a time the highest.
 
     figure: "events_per_s", at least `value`, or "processor_s", at most `value`. memory_bytes:
     maximum memory; 0 for no maximum.
@@ -73,8 +79,10 @@ class Floor:
 
 @dataclass(frozen=True, slots=True)
 class BenchPlan:
-    """A scenario to measure. is_slow: takes minutes. needs_openb: the argument of `make`
-    is the trace openb, otherwise None."""
+    """A scenario to measure. is_slow: it takes minutes.
+
+    needs_openb: the argument of `make` is the trace openb, otherwise None.
+    """
 
     name: str
     title: str
@@ -172,7 +180,14 @@ def _plan(
     sample_us: int = HOUR_US,
 ) -> CompiledScenario:
     return CompiledScenario(
-        name, nodes, horizon_us, sample_us, 0, TIMINGS, LIMITS, sources=(source,)
+        name,
+        nodes,
+        horizon_us,
+        sample_us,
+        start_delay_us=0,
+        timings=TIMINGS,
+        limits=LIMITS,
+        sources=(source,),
     )
 
 

@@ -34,6 +34,7 @@ from roadstead.simulator.scenario import BudgetPlan, InitialPod
 from roadstead.simulator.share import Share
 
 COUNT_MAX: Final = 2**31 - 1
+"""Upper limit of a budget's minAvailable and maxUnavailable: int32, as upstream."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +66,11 @@ def compile_cluster_part(
     added: those objects. namespaces, trace_devices: those of traces. nodes: all at the start.
     Raises InputError.
     """
-    everything = replace(manifests, stateful_sets=(*manifests.stateful_sets, *added.stateful_sets))
+    with_added = replace(manifests, stateful_sets=(*manifests.stateful_sets, *added.stateful_sets))
     created = create(manifests, manifests.pods, added.claims)
     running, pending = split_pods(compile_pods(created.pods, templates.served))
-    known, lost = on_known_nodes(running, {node.name for node in nodes})
+    # Pods whose node does not exist are left out, as upstream, with a note.
+    placed, lost = on_known_nodes(running, {node.name for node in nodes})
     lifecycle_of = {
         (pod.metadata.namespace or DEFAULT_NAMESPACE, pod.metadata.name): templates.lifecycle_of(
             pod
@@ -82,16 +84,16 @@ def compile_cluster_part(
             node,
             lifecycle_of[identity.namespace, identity.name],
         )
-        for identity, facts, node in (*known, *((*each, "") for each in pending))
+        for identity, facts, node in (*placed, *((*each, "") for each in pending))
     ]
     facts = cluster_facts(
-        *(everything, added.replica_sets, created.claims, created.pods), created.device_claims
+        *(with_added, added.replica_sets, created.claims, created.pods), created.device_claims
     )
     return ScenarioCluster(
         facts=replace(
             facts,
             namespaces=_joined(facts.namespaces, added.namespaces, namespaces),
-            pod_groups=pod_groups(manifests.pod_groups, (each for _, each, _ in known)),
+            pod_groups=pod_groups(manifests.pod_groups, (each for _, each, _ in placed)),
             devices=replace(
                 facts.devices,
                 slices=(*facts.devices.slices, *trace_devices.slices),

@@ -93,7 +93,10 @@ def manifest_paths(file: ScenarioFile) -> list[str]:
 
 @dataclass(slots=True)
 class _Compilation:
-    """The state of one compilation. traces: by resolved path, each read once."""
+    """The state of one compilation.
+
+    plugins: those of users, by name. traces: by resolved path, each read once.
+    """
 
     file: ScenarioFile
     plugins: Mapping[str, type[Plugin]]
@@ -103,7 +106,7 @@ class _Compilation:
     """Of traces whose GPUs are devices."""
 
     slices: list[SliceFacts] = field(default_factory=list)
-    """Those of nodes of the fleet."""
+    """Slices of the nodes of the fleet that traces state."""
 
     def plan(self) -> CompiledScenario:
         scenario = self.file.scenario
@@ -216,7 +219,10 @@ class _Compilation:
         )
 
     def _places_gangs(self, config: SchedulerConfigText) -> bool:
-        """Check a configuration; return whether it lets the pods of a gang wait at Permit."""
+        """Check a configuration; return whether it has a Permit plugin that places gangs.
+
+        A gang is a number of pods of which all are placed, or none.
+        """
         points = {name: extension_points(each) for name, each in self.plugins.items()}
         loaded = load_config(config.text, source=config.source, extra_plugins=points)
         check_arguments(self.plugins, loaded.document, config.source)

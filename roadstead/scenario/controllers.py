@@ -45,7 +45,7 @@ from roadstead.protocol.objects.workloads import (
     StatefulSetSpec,
 )
 from roadstead.scenario.templates import (
-    GRACE_MAX_S,
+    PERIOD_MAX_S,
     SECOND_US,
     KeyPath,
     TemplateObject,
@@ -63,7 +63,7 @@ from roadstead.simulator.share import Share
 from roadstead.simulator.times import NEVER_US
 
 ORDINALS_MAX: Final = 10_000
-"""Most pods of a StatefulSet: each has facts of its own."""
+"""Maximum number of pods of a StatefulSet, in memory at one time: each has facts of its own."""
 
 QUARTER: Final = Share(basis_points=2_500)
 """The API server's default of maxSurge and maxUnavailable."""
@@ -74,9 +74,10 @@ BASE_MAX_CHARS: Final = 240
 BACKOFF_LIMIT: Final = 6
 """The API server's default of a Job's backoffLimit."""
 
-_ROLLING: Final = ("spec", "strategy", "rollingUpdate")
-_DAEMON_ROLLING: Final = ("spec", "updateStrategy", "rollingUpdate")
+_DEPLOYMENT_ROLLING_UPDATE: Final = ("spec", "strategy", "rollingUpdate")
+_DAEMON_SET_ROLLING_UPDATE: Final = ("spec", "updateStrategy", "rollingUpdate")
 _NAME_LABEL: Final = "app"
+"""The label of pods whose template has none, so that their controller can select them."""
 
 
 @dataclass(slots=True)
@@ -105,7 +106,10 @@ class ControllerCompiler:
         at: KeyPath,
         durations: Durations | None,
     ) -> ControllerPlan:
-        """Compile one controller. at: path of the entry. Raises InputError."""
+        """Compile one controller. index: among controllers. at: the entry's path, for errors.
+
+        Raises InputError.
+        """
         first = self.templates.read((*at, "template"), entry.template)
         name = entry.name or _name(first, entry.template)
         if not name:
@@ -122,12 +126,12 @@ class ControllerCompiler:
             replicas = _first_set(entry.replicas, _replicas(first.manifest), 1)
         else:
             replicas = _completions(first.manifest, entry) if isinstance(entry, JobEntry) else 0
-        most = max([replicas, *(step.replicas for step in getattr(entry, "scale", ()))])
-        if kind == "StatefulSet" and most > ORDINALS_MAX:
+        max_replicas = max([replicas, *(step.replicas for step in getattr(entry, "scale", ()))])
+        if kind == "StatefulSet" and max_replicas > ORDINALS_MAX:
             rule = f"is more than a StatefulSet of a scenario may have ({ORDINALS_MAX:,} pods)"
-            raise self.file.error(at, rule, most)
-        built = [_controller(kind, meta, each, most) for each in revisions]
-        plans = [self._revision(*pair) for pair in zip(built, revisions, strict=True)]
+            raise self.file.error(at, rule, max_replicas)
+        owners = [_controller(kind, meta, each, max_replicas) for each in revisions]
+        plans = [self._revision(*pair) for pair in zip(owners, revisions, strict=True)]
         plan = ControllerPlan(
             index=index,
             kind=kind,
@@ -144,7 +148,7 @@ class ControllerCompiler:
         return _with_parameters(plan, entry, first)
 
     def _revision(self, owner: ApiObject, parsed: TemplateObject) -> PodTemplatePlan:
-        """Compile the pods of one revision. owner: the controller."""
+        """Compile the pods of one revision. owner: the controller. parsed: the template read."""
         check_object(type(owner).__name__, owner, source=parsed.source)
         if isinstance(owner, StatefulSet):
             return self._stateful(owner, parsed)
@@ -162,26 +166,30 @@ class ControllerCompiler:
         else:
             assert isinstance(owner, ReplicaSet)
             pod = pod_of(owner, owner.spec.template, base)
-        return PodTemplatePlan(_short(base), *self.templates.compile(pod, parsed))
+        return PodTemplatePlan(_pod_name_prefix(base), *self.templates.compile(pod, parsed))
 
     def _stateful(self, owner: StatefulSet, parsed: TemplateObject) -> PodTemplatePlan:
+        """Compile the pods of all ordinals, and the claims of each."""
+        # Later revisions have the same claims.
         if not any(
             each.metadata.name == owner.metadata.name for each in self.objects.stateful_sets
         ):
             self.objects.stateful_sets.append(owner)
             self.objects.claims += [claim for _, claim in stateful_claims([owner], [])]
         compiled = [self.templates.compile(pod, parsed) for pod in stateful_pods(owner, [])]
-        example = (
+        # A plan has the facts of a pod even if it has no replicas.
+        facts, lifecycle = (
             compiled[0] if compiled else self.templates.compile(_pod_without_ordinal(owner), parsed)
         )
-        ordinals = tuple(facts for facts, _ in compiled)
-        return PodTemplatePlan(owner.metadata.name, *example, ordinals)
+        ordinals = tuple(of_ordinal for of_ordinal, _ in compiled)
+        return PodTemplatePlan(owner.metadata.name, facts, lifecycle, ordinals)
 
 
-def _short(base: str) -> str:
+def _pod_name_prefix(base: str) -> str:
     """Return a prefix that leaves room for the suffix of a pod's name."""
     if len(base) <= BASE_MAX_CHARS:
         return base
+    # With a hash of the whole name, so that cut names differ.
     return joined_name(base[: BASE_MAX_CHARS - 10], suffix_of(base))
 
 
@@ -244,9 +252,9 @@ def _completions(manifest: ApiObject, entry: JobEntry) -> int:
 
 
 def _min_ready_us(parsed: TemplateObject) -> int:
-    """Return minReadySeconds of a file with a controller that has it."""
+    """Return minReadySeconds of a controller's manifest; 0 if it has none."""
     seconds = parsed.value_at(("spec", "minReadySeconds"))
-    return seconds * SECOND_US if type(seconds) is int and 0 < seconds <= GRACE_MAX_S else 0
+    return seconds * SECOND_US if type(seconds) is int and 0 < seconds <= PERIOD_MAX_S else 0
 
 
 def _first_set(*values: int | None) -> int:
@@ -267,7 +275,7 @@ def _changes(
 
 
 def share_of(value: int | Percentage | None, default: Share) -> Share:
-    """Convert a number or percentage; None becomes the default."""
+    """Convert a number or percentage of a scenario or manifest; None becomes the default."""
     if value is None:
         return default
     if isinstance(value, Percentage):
@@ -284,9 +292,10 @@ def _with_parameters(
         surge = entry.max_surge
         unavailable = entry.max_unavailable
         if isinstance(manifest, Deployment):
-            surge = parsed.share((*_ROLLING, "maxSurge")) if surge is None else surge
+            rolling = _DEPLOYMENT_ROLLING_UPDATE
+            surge = parsed.share((*rolling, "maxSurge")) if surge is None else surge
             unavailable = (
-                parsed.share((*_ROLLING, "maxUnavailable")) if unavailable is None else unavailable
+                parsed.share((*rolling, "maxUnavailable")) if unavailable is None else unavailable
             )
         return replace(
             plan,
@@ -297,7 +306,7 @@ def _with_parameters(
     if isinstance(entry, DaemonSetEntry):
         unavailable = entry.max_unavailable
         if unavailable is None and isinstance(manifest, DaemonSet):
-            unavailable = parsed.share((*_DAEMON_ROLLING, "maxUnavailable"))
+            unavailable = parsed.share((*_DAEMON_SET_ROLLING_UPDATE, "maxUnavailable"))
         return replace(
             plan,
             max_surge=Share(0),

@@ -15,12 +15,14 @@ from roadstead.scenario.random_stream import MILLI_US, RandomStream, rounded
 from roadstead.simulator.times import NEVER_US
 
 BLOCK: Final = 2_048
+"""Number of times that are drawn together."""
+
 P99_DEVIATIONS: Final = 2.3263478740408408
 """The 99th percentile of the standard normal distribution."""
 
 
 class DurationsBase(ABC):
-    """A distribution of running times that draws in blocks."""
+    """A distribution of the times that pods run, drawn in blocks."""
 
     __slots__ = ()
 
@@ -29,7 +31,7 @@ class DurationsBase(ABC):
         """Draw the next `count` times: int64[count], microseconds."""
 
     def draws(self, seed: int, stream: int) -> Iterator[int]:
-        """Yield microseconds without end, drawn in blocks."""
+        """Yield microseconds without end. stream: a different number for each user."""
         source = RandomStream(seed, stream, "durations of a controller")
         while True:
             yield from self.block(source, BLOCK).tolist()

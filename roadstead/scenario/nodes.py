@@ -41,9 +41,17 @@ from roadstead.simulator.share import Share
 from roadstead.simulator.times import NEVER_US
 
 NODES_MAX: Final = 1_000_000
+"""Maximum number of nodes of a scenario, also of those that one event adds over time."""
+
 OCCURRENCES_MAX: Final = 1_000_000
+"""Maximum number of times that a repeated event occurs."""
+
 PODS_PER_NODE: Final = 110
+"""The kubelet's default of the resource "pods"."""
+
 OPENB: Final = "openb"
+"""The shape of nodes with the statistics of openb, Alibaba's trace of a GPU cluster."""
+
 NODE_PREFIX: Final = "node"
 
 
@@ -51,7 +59,8 @@ NODE_PREFIX: Final = "node"
 class NodeCompiler:
     """Compiles nodes and the events of nodes; node names are unique over the whole scenario.
 
-    nodes: all so far. origin_of: node name → its entry, for errors. prefixes: of generated names.
+    nodes: all so far. origin_of: node name → path of its entry, for errors. prefixes: of generated
+    names.
     """
 
     file: ScenarioFile
@@ -64,6 +73,7 @@ class NodeCompiler:
         is_named = isinstance(entry.shape, str) and entry.shape != OPENB
         base = str(entry.shape).lower() if is_named else NODE_PREFIX
         prefix, number = entry.name or base, 1
+        # Prefixes that the scenario does not name are numbered, if several entries have one shape.
         while not entry.name and prefix in self.prefixes:
             number += 1
             prefix = f"{base}-{number}"
@@ -71,10 +81,10 @@ class NodeCompiler:
         if rules := subdomain_errors(f"{prefix}-00000"):
             rule = f"makes names of nodes that are not allowed: {'; '.join(rules)}"
             raise self.file.error((*at, "name"), rule, prefix)
-        # Before they are generated, which takes seconds.
+        # Checked before the nodes are generated, which takes seconds.
         self._check_count(len(self.origin_of) + entry.nodes, at)
         if entry.shape == OPENB:
-            sampled = generate_fleet(entry.nodes, 0, 0, zones=entry.zones).nodes()
+            sampled = generate_fleet(entry.nodes, pods=0, seed=0, zones=entry.zones).nodes()
             nodes = [renamed_node(node, _name(prefix, i)) for i, node in enumerate(sampled)]
         else:
             nodes = [*self._of_shape(entry, prefix, at)]
@@ -94,7 +104,7 @@ class NodeCompiler:
 
     def _check_count(self, nodes: int, at: KeyPath) -> None:
         if nodes > NODES_MAX:
-            raise self.file.error(at, f"makes the nodes more than {NODES_MAX:,}")
+            raise self.file.error(at, f"makes more than {NODES_MAX:,} nodes in all")
 
     def _of_shape(self, entry: GeneratedNodes, prefix: str, at: KeyPath) -> Iterator[NodeFacts]:
         node = self._shape(entry.shape, (*at, "shape"))
@@ -172,6 +182,7 @@ class NodeCompiler:
         self, event: EventTime, index: int, at: KeyPath, added: tuple[NodeFacts, ...]
     ) -> NodeEventPlan:
         every_us = event.every or 0
+        # The action is replaced below, unless the event is a LoseEvent.
         plan = NodeEventPlan(
             index=index,
             action="lose",
@@ -203,7 +214,10 @@ class NodeCompiler:
         return replace(plan, action="remove", target=target)
 
     def _target(self, entry: NodeChoice, at: KeyPath) -> NodeTarget:
-        """Compile the choice of nodes. InputError if no node of the scenario meets it."""
+        """Compile the choice of nodes of an event. InputError if no node of the scenario matches.
+
+        share: the part of the matching nodes that each occurrence chooses at random; None for all.
+        """
         for number, name in enumerate(entry.names):
             if name not in self.origin_of:
                 raise self.file.error((*at, "names", number), "is not a node of the fleet", name)
@@ -218,7 +232,7 @@ class NodeCompiler:
             share=share,
         )
         if not any(map(target.matches, self.nodes)):
-            raise self.file.error(at, "meets no node of the scenario")
+            raise self.file.error(at, "matches no node of the scenario")
         return target
 
 

@@ -52,14 +52,15 @@ from roadstead.simulator.scenario import ArrivalSource, ControllerKind, Controll
 from roadstead.simulator.times import NEVER_US
 
 PODS_MAX: Final = 1_000_000_000
-"""Most pods that a scenario may be expected to create."""
+"""Maximum number of pods that one source may be expected to create before the horizon."""
 
 
 @dataclass(slots=True)
 class WorkloadCompiler:
     """Compiles the entries of the workload in order. trace_at: returns the trace of a path.
 
-    has_groups: some configuration decides on gangs as a whole.
+    has_groups: some configuration has a plugin that places the pods of a gang all or none. sources,
+    plans: those compiled so far. traces: number of entries with a trace.
     """
 
     file: ScenarioFile
@@ -133,7 +134,7 @@ class WorkloadCompiler:
     ) -> PodChoice:
         parsed = self.templates.read((*at, "template"), entry)
         prefix = f"{parsed.name}-{number}"
-        # The longest name that a billion pods need.
+        # The longest name that an arrival's pods can have (`PodChoice.pods`).
         if rules := subdomain_errors(f"{prefix}-g{PODS_MAX}-{gang}"):
             raise self.file.error((*at, "template"), f"makes names of pods: {'; '.join(rules)}")
         meta, template = parsed.manifest.metadata, parsed.template
@@ -213,7 +214,7 @@ def _unbound(trace: Trace) -> Trace:
 
 
 def controller_of(entry: WorkloadEntry) -> tuple[ControllerKind, str, ControllerEntry]:
-    """Return the kind of a controller, its key in the entry, and what is below the key."""
+    """Return the kind of a controller, its key in the entry, and the value of the key."""
     match entry:
         case DeploymentWorkload():
             return "Deployment", "deployment", entry.deployment

@@ -41,7 +41,8 @@ class ControllerSummary:
 class EventSummary:
     """An event of nodes, or random failures. occurrences: before the horizon, expected if random.
 
-    nodes: how many nodes of the start one occurrence concerns; those that `add` adds.
+    every_us: interval between occurrences. for_us: duration of the effect; both as in
+    `NodeEventPlan`. nodes: how many nodes of the start one occurrence concerns, or `add` adds.
     """
 
     action: str
@@ -54,7 +55,10 @@ class EventSummary:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioSummary:
-    """Figures of a scenario. zones, allocatable: of the nodes at the start."""
+    """The numbers of a scenario.
+
+    zones: number of nodes by zone; allocatable: sums by resource; both of the nodes at the start.
+    """
 
     name: str
     nodes: int
@@ -77,7 +81,7 @@ class ScenarioSummary:
 
 
 def summarize(plan: CompiledScenario) -> ScenarioSummary:
-    """Return the figures of a plan."""
+    """Return the numbers of a plan."""
     zones: Counter[str] = Counter()
     allocatable: Counter[str] = Counter()
     for node in plan.nodes:
@@ -118,7 +122,7 @@ def _sources(plan: CompiledScenario) -> list[SourceSummary]:
 def _controller(plan: ControllerPlan, nodes: tuple[NodeFacts, ...]) -> ControllerSummary:
     replicas = plan.replicas
     if plan.kind == "DaemonSet":
-        replicas = sum(plan.daemon(0, node, 0) is not None for node in nodes)
+        replicas = sum(plan.daemon(template=0, node=node, number=0) is not None for node in nodes)
     return ControllerSummary(plan.kind, plan.namespace, plan.name, replicas, len(plan.changes))
 
 

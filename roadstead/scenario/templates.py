@@ -1,4 +1,9 @@
-"""Pod templates of a scenario: read from files or the scenario, admitted, compiled to facts."""
+"""Pod templates of a scenario: read from files or the scenario, admitted, compiled to facts.
+
+    template ──► TemplateObject ──► a pod as the API server would store it ──► facts and lifecycle
+
+The lifecycle has what a simulation needs beyond the facts, to decide when a pod leaves its node.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +23,7 @@ from roadstead.facts.compile import FactsPool, compile_pod, name_in_errors
 from roadstead.facts.pod import PodFacts
 from roadstead.manifests import Manifests, read_manifests
 from roadstead.manifests.creation import create
-from roadstead.manifests.defaults import EVICTED_AFTER_S, default_pod, has_default_tolerations
+from roadstead.manifests.defaults import default_pod, is_default_toleration
 from roadstead.manifests.files import STDIN
 from roadstead.protocol.documents import read_documents
 from roadstead.protocol.errors import InputError, cut_short
@@ -29,24 +34,31 @@ from roadstead.simulator.scenario import PodLifecycle, TimedToleration
 from roadstead.simulator.times import NEVER_US
 
 SECOND_US: Final = 1_000_000
-GRACE_MAX_S: Final = 10**9
+PERIOD_MAX_S: Final = 10**9
+"""Longer grace periods and tolerations are cut to this many seconds: 31 years."""
+
 SHARE_MAX: Final = 1_000_000
-"""Maximum of maxSurge and maxUnavailable as numbers."""
+"""Upper limit of maxSurge and of maxUnavailable if they are numbers, not percentages."""
 
 NO_EXECUTE: Final = "NoExecute"
 _GRACE: Final = "terminationGracePeriodSeconds"
-_SPECS: Final = (("spec",), ("spec", "template", "spec"))
+_POD_SPEC_PATHS: Final = (
+    ("spec",),
+    ("spec", "template", "spec"),
+    ("spec", "jobTemplate", "spec", "template", "spec"),
+)
+"""Where a document has its pod's spec: in a Pod, in a controller, and in a CronJob."""
 
 KeyPath = Sequence[str | int]
-"""A path in the scenario."""
+"""The path of a key in the scenario file, for errors."""
 
 
 @dataclass(frozen=True, slots=True)
 class TemplateObject:
     """An object with a pod template. manifest: the object, which may be a Pod.
 
-    document: the object as written, for fields that scheduling never reads. grace_us: grace period
-    of its pods; None if the template sets none.
+    source: its file or place, for errors. document: the object as written, for fields that
+    scheduling never reads. grace_us: grace period of its pods; None if the template sets none.
     """
 
     manifest: ApiObject
@@ -85,8 +97,12 @@ class TemplateObject:
 class Templates:
     """Reads and compiles templates; equal facts and equal lifecycles become one object.
 
-    grace_us: grace period of pods whose template sets none. tolerated_us: duration of the
-    tolerations that the API server adds. served: extended resources that device classes provide.
+    A lifecycle (`PodLifecycle`) is how long a pod tolerates NoExecute taints, and its grace period.
+
+    cluster: the objects by which pods are admitted. grace_us: grace period of pods whose template
+    sets none. tolerated_us: duration of the tolerations that the API server adds. served: extended
+    resources that device classes provide. notes: what was left out of templates, in words, each
+    once (as keys).
     """
 
     def __init__(
@@ -100,19 +116,20 @@ class Templates:
     ) -> None:
         self._file, self._grace_us, self._tolerated_us = file, grace_us, tolerated_us
         self.served = served
-        # Quotas bound the objects that exist at one time, which depends on the run.
+        # Quotas are not applied: they limit the objects that exist at one time, which only the
+        # run determines.
         self._cluster = replace(cluster, resource_quotas=())
-        self._classes = {each.metadata.name: each for each in cluster.priority_classes}
+        self._priority_classes = {each.metadata.name: each for each in cluster.priority_classes}
         self._pool = FactsPool()
         self._lifecycles: dict[PodLifecycle, PodLifecycle] = {}
         self._by_path: dict[str, TemplateObject] = {}
         self.notes: dict[str, None] = {}
 
     def read(self, at: KeyPath, template: str | Mapping[str, object]) -> TemplateObject:
-        """Read the one object with a pod template of a file or of the scenario itself.
+        """Read a template: the one object of a file, by its name, or as written in the scenario.
 
         Raises:
-            InputError: no such file, an object that is wrong, or not one object.
+            InputError: no such file, an object that is wrong, or not exactly one object.
         """
         if not isinstance(template, str):
             return self._inline(at, template)
@@ -124,6 +141,7 @@ class Templates:
         return found
 
     def _inline(self, at: KeyPath, template: Mapping[str, object]) -> TemplateObject:
+        """Read a template without a kind as a Pod; a Pod without a name is named "pod"."""
         document = dict(template)
         if "kind" not in document:
             metadata = document.get("metadata")
@@ -133,11 +151,16 @@ class Templates:
         return self._one_object(text, self._file.place(at), is_strict=True)
 
     def _one_object(self, text: bytes, source: str, *, is_strict: bool) -> TemplateObject:
+        """Read a text with one object.
+
+        is_strict: an unknown field is an error; else a note, as when `roadstead schedule` reads
+        files.
+        """
         try:
             manifests = read_manifests(
                 [STDIN],
                 stdin=io.BytesIO(text),
-                priority_classes=tuple(self._classes.values()),
+                priority_classes=tuple(self._priority_classes.values()),
                 is_strict=is_strict,
             )
         except InputError as error:
@@ -159,8 +182,8 @@ class Templates:
         Raises:
             InputError: a rule of the API server or of the cluster refuses it.
         """
-        made = default_pod(pod, self._classes, source=template.source)
-        created = create(self._cluster, [made], [])
+        defaulted = default_pod(pod, self._priority_classes, source=template.source)
+        created = create(self._cluster, [defaulted], [])
         for refused in created.refused:
             rule = f"would not be created: {refused.reason}"
             raise InputError(rule, source=template.source, obj=name_in_errors(refused.manifest))
@@ -172,8 +195,9 @@ class Templates:
                 raise InputError(rule, source=template.source, obj=name_in_errors(pod), field=where)
         for index, claim in enumerate(admitted.spec.resource_claims):
             name = claim.resource_claim_template_name
-            named = {each.name for each in admitted.status.resource_claim_statuses}
-            if name is not None and claim.name not in named:
+            # `create` writes a status for each claim whose template it found.
+            found = {each.name for each in admitted.status.resource_claim_statuses}
+            if name is not None and claim.name not in found:
                 rule = "names no ResourceClaimTemplate of the cluster"
                 where = f"spec.resourceClaims[{index}].resourceClaimTemplateName"
                 obj, value = name_in_errors(pod), cut_short(name)
@@ -188,7 +212,8 @@ class Templates:
             )
         facts = self.facts_of(admitted)
         if facts.device_claims:
-            # Each pod gets claims of its own when it is created.
+            # The simulator creates claims for each pod. So these are forgotten: the claims that
+            # `create` made (`generated`), and this pod as their owner (`claims_as`).
             claims = (replace(each, generated=None) for each in facts.device_claims)
             facts = self.intern(replace(facts, device_claims=tuple(claims), claims_as=None))
         return facts, self.lifecycle_of(admitted, template.grace_us)
@@ -204,15 +229,15 @@ class Templates:
         return self.intern(facts)
 
     def intern(self, facts: PodFacts) -> PodFacts:
-        """Return the one object of equal facts."""
+        """Return the object that is kept for all facts equal to these."""
         return self._pool.intern(facts)
 
     def lifecycle_of(self, pod: Pod, grace_us: int | None = None) -> PodLifecycle:
         """Return the lifecycle of an admitted pod; equal ones are one object."""
         tolerations = pod.spec.tolerations
         timed = tuple(self._timed(each) for each in tolerations if each.effect in ("", NO_EXECUTE))
-        made = PodLifecycle(timed, self._grace_us if grace_us is None else grace_us)
-        return self._lifecycles.setdefault(made, made)
+        lifecycle = PodLifecycle(timed, self._grace_us if grace_us is None else grace_us)
+        return self._lifecycles.setdefault(lifecycle, lifecycle)
 
     def lifecycle_of_facts(self, facts: PodFacts) -> PodLifecycle:
         """Return the lifecycle of a pod of a trace, whose manifest is not known.
@@ -230,31 +255,34 @@ class Templates:
             for name in ("not-ready", "unreachable")
             if not keys & {"", f"node.kubernetes.io/{name}"}
         )
-        made = PodLifecycle((*own, *added), self._grace_us)
-        return self._lifecycles.setdefault(made, made)
+        lifecycle = PodLifecycle((*own, *added), self._grace_us)
+        return self._lifecycles.setdefault(lifecycle, lifecycle)
 
-    def _timed(self, each: Toleration) -> TimedToleration:
-        seconds = each.toleration_seconds
+    def _timed(self, toleration: Toleration) -> TimedToleration:
+        seconds = toleration.toleration_seconds
         if seconds is None:
             tolerated_us = NEVER_US
-        elif seconds == EVICTED_AFTER_S and has_default_tolerations((each,)):
+        elif is_default_toleration(toleration):
             tolerated_us = self._tolerated_us
         else:
             # A negative number evicts at once, as 0 does.
-            tolerated_us = min(max(0, seconds), GRACE_MAX_S) * SECOND_US
-        return TimedToleration(each.key, each.operator or "Equal", each.value, tolerated_us)
+            tolerated_us = min(max(0, seconds), PERIOD_MAX_S) * SECOND_US
+        operator = toleration.operator or "Equal"
+        return TimedToleration(toleration.key, operator, toleration.value, tolerated_us)
 
 
 def template_of(found: ApiObject) -> PodTemplate:
     """Return the pod template of a workload; of a pod, one with its own labels and spec."""
     if isinstance(found, Pod):
         own = TemplateMeta(labels=found.metadata.labels, annotations=found.metadata.annotations)
-        # A daemon set's controller adds these tolerations without an end, as the API server does
-        # with one.
-        kept = tuple(
-            each for each in found.spec.tolerations if not has_default_tolerations((each,))
+        # Without the tolerations of not-ready and unreachable nodes that were added when the pod
+        # was read. They are added again to each pod: with a duration by the API server, without one
+        # by the controller of a daemon set.
+        tolerations = tuple(
+            each for each in found.spec.tolerations if not is_default_toleration(each)
         )
-        return PodTemplate(metadata=own, spec=found.spec.model_copy(update={"tolerations": kept}))
+        spec = found.spec.model_copy(update={"tolerations": tolerations})
+        return PodTemplate(metadata=own, spec=spec)
     if isinstance(found, CronJob):
         return found.spec.job_template.spec.template
     template = found.spec.template  # type: ignore[attr-defined]
@@ -277,28 +305,30 @@ def _objects(manifests: Manifests) -> Iterable[ApiObject]:
 
 
 def _document_of(text: bytes, source: str, kind: str) -> object:
-    """Return the document of the one object of a kind that a text has."""
+    """Return the first document of this kind in the text; documents inside of a List count."""
     documents = list(read_documents(text, source=source))
     for each in documents:
-        documents += _at(each, ("items",)) or [] if isinstance(each, dict) else []
+        # The items of a List are appended, and visited by this same loop.
+        documents += _at(each, ("items",)) or []
     return next((each for each in documents if _at(each, ("kind",)) == kind), None)
 
 
 def _grace_us(document: object) -> int | None:
-    for path in _SPECS:
+    for path in _POD_SPEC_PATHS:
         value = _at(document, (*path, _GRACE))
         if type(value) is int:
             # The API server reads a negative number as 1.
-            return min(1 if value < 0 else value, GRACE_MAX_S) * SECOND_US
+            return min(1 if value < 0 else value, PERIOD_MAX_S) * SECOND_US
     return None
 
 
 def _at(value: Any, path: Iterable[str]) -> Any:  # noqa: ANN401 - a document is any plain data.
+    """Return the value at a path of keys; None if there is none."""
     for key in path:
         value = value.get(key) if isinstance(value, dict) else None
     return value
 
 
 def file_stem(template: object) -> str:
-    """Return a name for the pods of a template without one: that of its file."""
+    """Return the name of a template's file, to name its pods; "" for one in the scenario."""
     return Path(template).stem if isinstance(template, str) else ""

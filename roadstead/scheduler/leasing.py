@@ -1,4 +1,7 @@
-"""Leasing: leases of pods from the queue, and their renewal while a scheduler decides."""
+"""Leasing: leases of pods from the queue, and their renewal while a scheduler decides.
+
+A lease is a number of pods that the queue gives to one scheduler until a deadline.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +32,10 @@ RENEWALS = 3
 class Leasing:
     """Lease pods from the queue for one scheduler, and renew its leases.
 
-    profile: scheduler name that the pods must have, "" for any. partition: the scheduler's own
-    nodes, in mode `partitioned`.
+    core: has the leased pods and their attempts. performer: carries out the core's commands.
+    members: numbers of bound pods of pod groups. profile: scheduler name that the pods must have,
+    "" for any. latency: a simulated time for each decision. partition: the scheduler's own nodes,
+    in mode `partitioned`.
     """
 
     def __init__(
@@ -98,6 +103,7 @@ def pods_in_cycle(
 
     Raises KeyError for a pod without a profile.
     """
+    # By id of the facts, which all pods of a class in a lease share: class, signature, substitute.
     known: dict[int, tuple[PodClass, Hashable, PodClass | None]] = {}
     pods = []
     numbers = zip(leased.lease_counts, leased.tie_break_numbers, strict=True)

@@ -44,7 +44,7 @@ class LeasedPods:
 
     lease_counts: how often each pod was leased, this time included. tie_break_numbers: of each pod,
     see `QueuedPod`. waiting: number of other pods in activeQ. turn: how often partitions changed
-    their owners. gangs: (namespace, name, number of bound pods).
+    their owners. gangs: (namespace, name, number of bound pods) of the pods' groups.
     """
 
     lease_id: int
@@ -97,9 +97,9 @@ class UpdateAttempts:
     """Cache: record changes of attempts. Answer: `CacheAnswer`.
 
     forget: attempts (uid, token) that have ended. sent_to_binder: attempts that the binder is about
-    to receive (upstream's FinishBinding). confirm: UIDs of bound pods. row_versions: sent only if
-    the binder refuses attempts whose node changed after it was read. known_changes: see
-    `AssumePods`.
+    to receive (upstream's FinishBinding). confirm: UIDs of bound pods. row_versions: new versions
+    of nodes' rows, by which the binder refuses attempts whose node changed after it was read; empty
+    if it does not. known_changes: see `AssumePods`.
     """
 
     forget: tuple[tuple[str, str], ...]

@@ -75,11 +75,11 @@ _OUTCOMES = {
 class Performer:
     """Perform the commands of one scheduler's core.
 
-    on_failure: called with reports of attempts that fail. seq: the last change of the cluster that
-    must be on the table for the next batch. must_reread: cache or binder refused an attempt, or one
-    was forgotten at the cache, so the state must be read again. metrics: those of the scheduler;
-    this class counts the binder's answers. _new_versions: by node, row versions from the
-    binder's answers, for the next update of the cache.
+    on_failure: called with reports of attempts that fail. seq: the number of the cache's change
+    that must be on the table before the next batch. must_reread: cache or binder refused an
+    attempt, or one was forgotten at the cache, so the state must be read again. metrics: those of
+    the scheduler; this class counts the binder's answers. _new_versions: by node, row versions from
+    the binder's answers, for the next update of the cache.
     """
 
     def __init__(
@@ -108,12 +108,14 @@ class Performer:
 
         finished: tokens of attempts that the cache already has as about to be bound.
         """
+        # Attempts of which the cache must be informed before the binder receives them.
         finishing: tuple[Attempt, ...] = ()
         evicted: Sequence[Pod] = ()
         reasons = _pending_reasons(commands)
         for report in _failures(commands):
             self._on_failure(report)
         forgotten = (command.attempts for command in commands if isinstance(command, Forget))
+        # UIDs of pods that were assumed and are not any more, so that their resources are free.
         freed = {attempt.uid for attempts in forgotten for attempt in attempts}
         for command in commands:
             if isinstance(command, Assume):

@@ -32,21 +32,21 @@ def evict_and_nominate(
     the same node.
     """
     commands: list[Command] = []
-    gone: list[Pod] = []
+    evicted: list[Pod] = []
     preemptor_of: dict[str, str] = {}
     for each in command.nominations:
-        refused, evicted = _split_victims(each, core)
-        for uid in refused:
+        waiting, to_evict = _split_victims(each, core)
+        for uid in waiting:
             commands += core.reject(uid, each.preempting_plugin, PREEMPTED)
-        preemptor_of |= dict.fromkeys(evicted, each.key)
+        preemptor_of |= dict.fromkeys(to_evict, each.key)
     claims = deallocated(command)
     if preemptor_of or claims:
         need = EvictPods(tuple(preemptor_of), tuple(preemptor_of.values()), claims)
-        gone = cast("list[Pod]", (yield need))
-    uids = tuple(identity.uid for identity, _ in gone)
+        evicted = cast("list[Pod]", (yield need))
+    uids = tuple(identity.uid for identity, _ in evicted)
     commands += core.deleted(uids)
     nominate = NominatePods(command.nominations, uids, known_changes)
-    return commands, gone, (yield from cache_answer(nominate))
+    return commands, evicted, (yield from cache_answer(nominate))
 
 
 def deallocated(command: Nominate) -> tuple[tuple[str, str], ...]:

@@ -35,7 +35,10 @@ from roadstead.scheduler.volumes import SchedulerVolumes
 
 @dataclass(frozen=True, slots=True)
 class BatchDone:
-    """Numbers of pods of a batch: all, decided, placed. retry_reason: why it must begin again."""
+    """Numbers of pods of a batch: all, decided, placed.
+
+    retry_reason: why the batch must begin again; "" if it was decided.
+    """
 
     pods: int
     decided: int = 0
@@ -46,8 +49,9 @@ class BatchDone:
 class Scheduler:
     """Lease pods, decide them, and carry out the consequences.
 
-    parts: parts of its cycle; the driver keeps their node table up to date. profile: scheduler name
-    of the pods that it leases, "" for all. on_failure: see `Performer`.
+    core: has the leased pods and their attempts. parts: parts of its cycle; the driver keeps their
+    node table up to date. profile: scheduler name of the pods that it leases, "" for all.
+    on_failure: see `Performer`.
     """
 
     def __init__(

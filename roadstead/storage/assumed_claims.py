@@ -43,8 +43,9 @@ from roadstead.storage.state import StorageChange, StorageState
 class Reserved:
     """The result of assuming a pod.
 
-    bindings: of all its claims that are not committed. device_claims: those in flight for it.
-    changes: to the storage state for this pod, in order.
+    bindings: of all its volume claims that are not committed. changes: to the storage state for
+    this pod, in order. device_claims: the claims of devices that are in flight for it: allocated,
+    while the pod is assumed and not bound.
     """
 
     bindings: tuple[Binding, ...] = ()
@@ -55,7 +56,7 @@ class Reserved:
 @fast_init
 @dataclass(frozen=True, slots=True)
 class TriedOut:
-    """Changes that were applied, in order, and those that undo them, the last one first."""
+    """Changes that were applied, in order, and those that undo them, in reverse order."""
 
     changes: tuple[StorageChange, ...]
     undos: tuple[StorageChange, ...]
@@ -66,7 +67,10 @@ _NOTHING_TRIED = TriedOut((), ())
 
 @dataclass(slots=True)
 class _OpenBinding:
-    """A binding that is not committed. holders: UIDs of the assumed pods that use its claim."""
+    """A binding that is not committed.
+
+    undo: the change that undoes it. holders: UIDs of the assumed pods that use its claim.
+    """
 
     binding: Binding
     undo: StorageChange
@@ -90,7 +94,7 @@ class AssumedClaims:
 
         Idempotent.
         """
-        known = self._devices.in_flight(uid)
+        before = self._devices.in_flight(uid)
         in_flight = self._devices.assume(uid, pod, node)
         if in_flight is None:
             return None
@@ -101,7 +105,7 @@ class AssumedClaims:
         if not in_flight:
             return found
         changes = found.changes
-        if in_flight != known:
+        if in_flight != before:
             changes = (*changes, StorageChange(device_claims=in_flight))
         return Reserved(found.bindings, changes, in_flight)
 
@@ -110,22 +114,23 @@ class AssumedClaims:
         if not keys:
             return Reserved()
         try:
-            found = bindings_on(self.storage, pod, node)
+            new = bindings_on(self.storage, pod, node)
         except ClaimError:
-            found = None
-        if found is None:
+            new = None
+        if new is None:
             return None
-        for binding in found:
+        for binding in new:
             undo = self.storage.apply(binding.change)
             self._open[binding.claim.key] = _OpenBinding(binding, undo)
-        reserved = [key for key in dict.fromkeys(keys) if key in self._open]
-        if reserved:
-            self._keys_of_holder[uid] = reserved
-        for key in reserved:
+        # Also claims that another pod has bound, and that are not committed yet.
+        held = [key for key in dict.fromkeys(keys) if key in self._open]
+        if held:
+            self._keys_of_holder[uid] = held
+        for key in held:
             self._open[key].holders.add(uid)
         return Reserved(
-            tuple(self._open[key].binding for key in reserved),
-            tuple(binding.change for binding in found),
+            tuple(self._open[key].binding for key in held),
+            tuple(binding.change for binding in new),
         )
 
     def forget(self, uid: str) -> tuple[StorageChange, ...]:
@@ -135,14 +140,15 @@ class AssumedClaims:
         if freed or removed:
             undone.append(StorageChange(device_claims=freed, removed_claims=removed))
         for key in self._keys_of_holder.pop(uid, ()):
-            each = self._open.get(key)
-            if each is None:
+            open_binding = self._open.get(key)
+            if open_binding is None:
+                # Another holder was committed.
                 continue
-            each.holders.discard(uid)
-            if not each.holders:
+            open_binding.holders.discard(uid)
+            if not open_binding.holders:
                 del self._open[key]
-                self.storage.apply(each.undo)
-                undone.append(each.undo)
+                self.storage.apply(open_binding.undo)
+                undone.append(open_binding.undo)
         return tuple(undone)
 
     def confirm(self, uid: str) -> tuple[StorageChange, ...]:
@@ -168,10 +174,11 @@ class AssumedClaims:
         return tuple(changes)
 
     def deallocate(self, claims: Iterable[tuple[str, str]]) -> tuple[StorageChange, ...]:
-        """Deallocate claims of devices, each for the pod with the UID; return the changes.
+        """Deallocate claims of devices, so that a pod can get other devices; return the changes.
 
-        A claim that another pod reserves, or that is in flight, keeps its allocation. A claim that
-        an earlier attempt created for the pod is deleted.
+        claims: (key of a claim, UID of the pod). A claim that another pod reserves, or that is in
+        flight, keeps its allocation. A claim that an earlier attempt created for the pod is
+        deleted.
         """
         changed, removed = [], []
         for key, uid in claims:
@@ -196,7 +203,7 @@ class AssumedClaims:
         return (*self._keys_of_holder.get(uid, ()), *self._devices.keys_of(uid))
 
     def try_out(self, received: BoundVolumes, pod: PodFacts, node: NodeFacts) -> TriedOut | None:
-        """Apply a pod's bindings that another process found.
+        """Apply a pod's bindings that another process found; the caller may undo them.
 
         Returns None and changes nothing if a claim or a volume is not free, the node does not reach
         a volume, or a claim of the pod would remain unbound. Bindings that already exist are

@@ -61,16 +61,12 @@ def candidates(
     storage: StorageState, claim: ClaimFacts
 ) -> tuple[VolumeFacts | None, list[VolumeFacts]]:
     """Return (volume whose claimRef names the claim, free volumes that fit it), on any node."""
-    least, modes = claim.requested_bytes or 0, frozenset(claim.access_modes)
+    min_bytes, modes = claim.requested_bytes or 0, frozenset(claim.access_modes)
     for volume in storage.index.naming(claim):
-        big_enough = volume.capacity_bytes >= least and not volume.is_terminating
-        if (
-            big_enough
-            and _has_same_modes(volume, claim)
-            and is_volume_bound_to_claim(volume, claim)
-        ):
+        is_usable = volume.capacity_bytes >= min_bytes and not volume.is_terminating
+        if is_usable and _has_same_modes(volume, claim) and is_volume_bound_to_claim(volume, claim):
             return volume, []
-    found = (storage.volumes[name] for name in storage.index.free(claim.storage_class, least))
+    found = (storage.volumes[name] for name in storage.index.free(claim.storage_class, min_bytes))
     fits = [v for v in found if modes.issubset(v.access_modes) and _has_same_modes(v, claim)]
     if claim.selector is None:
         return None, fits
@@ -87,7 +83,7 @@ def _has_same_modes(volume: VolumeFacts, claim: ClaimFacts) -> bool:
 
 
 def by_size(claims: Iterable[ClaimFacts]) -> list[ClaimFacts]:
-    """Sort claims in the order in which volumes are found for them: smallest first."""
+    """Sort claims in the order in which volumes are chosen for them: smallest first."""
     return sorted(claims, key=lambda claim: claim.requested_bytes or 0)
 
 
@@ -106,6 +102,7 @@ def bindings_on(
     """
     waiting = claims_of(storage, pod).waiting
     labels = dict(node.labels)
+    # By name: no other claim of the pod may get the same volume.
     chosen: dict[str, VolumeFacts] = {}
     bindings: list[Binding] = []
     for claim in by_size(waiting):
@@ -131,6 +128,7 @@ def _static(
     labels: Mapping[str, str],
     chosen: Mapping[str, VolumeFacts],
 ) -> VolumeFacts | None:
+    """Return the existing volume that a claim gets; None if no free one is reached."""
     named, free = candidates(storage, claim)
     if named is not None:
         return named if reaches(named.node_terms, labels) else None
@@ -162,6 +160,7 @@ def provisioned(storage: StorageState, claim: ClaimFacts, node: NodeFacts) -> Vo
         return None
     driver = CSI_DRIVER_OF.get(storage_class.provisioner, storage_class.provisioner)
     name = f"pvc-{claim.uid or f'{claim.namespace}-{claim.name}'}"
+    # A volume of this name exists already.
     if name in storage.volumes:
         return None
     return VolumeFacts(

@@ -1,9 +1,9 @@
 """StorageState: the storage objects of a cluster by name, and their changes.
 
 There is one per process. A change holds objects in their new state, so applying it is idempotent;
-`version` grows with each change. Claims and volumes change when pods are placed (see
-`assumed_claims`); the other objects never change. Claims of devices have the same life, so changes
-carry them, too; `devices` has their state.
+`version` grows with each change of claims and volumes. These change when pods are placed (see
+`assumed_claims`); the other objects never change. Claims of devices are bound and released at the
+same times, so changes contain them, too; `devices` has their state.
 """
 
 from __future__ import annotations
@@ -51,7 +51,11 @@ class StorageChange:
 
 
 class StorageState:
-    """Storage objects: claims by `namespace/name`, all others by name."""
+    """Storage objects: claims by `namespace/name`, all others by name.
+
+    ahead: allocations of devices that a scheduler has made before the cache. capacities: by storage
+    class. attachments: by node name.
+    """
 
     def __init__(
         self, facts: StorageFacts | None = None, devices: DeviceState | None = None
@@ -93,11 +97,11 @@ class StorageState:
         return {key for at, keys in self._changed if at > version for key in keys}
 
     def catch_up(self, changes: Sequence[StorageChange]) -> None:
-        """Apply changes in order, and undo what was allocated ahead of them and is not in them."""
+        """Apply changes in order; undo allocations that were made ahead and are not among them."""
         accepted = 0
         for change in changes:
-            # Most repeat allocations of `ahead`. Undone and applied again, they would be a change
-            # of each node, which every class would have to compare.
+            # Most changes repeat allocations of `ahead`. Undone and applied again, these would be a
+            # change of each node, which every class would have to compare.
             if not (change.changes_only_devices and self.ahead.accept(change.device_claims)):
                 break
             accepted += 1

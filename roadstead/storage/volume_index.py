@@ -8,7 +8,10 @@ from collections.abc import Iterable, Sequence
 from roadstead.facts.storage import ClaimFacts, NodeTerms, VolumeFacts
 
 _Key = tuple[int, str]
+"""Size in bytes, and name of a volume."""
+
 Label = tuple[str, str]
+"""Key and value."""
 
 
 class VolumeIndex:
@@ -51,13 +54,13 @@ class VolumeIndex:
             owner = (volume.storage_class, volume.claim.namespace, volume.claim.name)
             self._claimed.setdefault(owner, {})[volume.name] = volume
 
-    def free(self, storage_class: str, least_bytes: int) -> Sequence[str]:
+    def free(self, storage_class: str, min_bytes: int) -> Sequence[str]:
         """Return the names of a class's free volumes of at least this size, smallest first.
 
         Volumes of one size are sorted by name; upstream's order among them is that of a Go map.
         """
         keys = self._free.get(storage_class, [])
-        return [name for _, name in keys[bisect_left(keys, (least_bytes, "")) :]]
+        return [name for _, name in keys[bisect_left(keys, (min_bytes, "")) :]]
 
     def naming(self, claim: ClaimFacts) -> list[VolumeFacts]:
         """Return the volumes of a claim's class that name it, with any UID, smallest first."""

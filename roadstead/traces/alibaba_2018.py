@@ -21,8 +21,8 @@ from pathlib import Path
 
 from roadstead.facts.pod import PodFacts
 from roadstead.fleet.trace import NEVER_MS
-from roadstead.traces.files import Meter, required_file, table_file
-from roadstead.traces.machines import Machines
+from roadstead.traces.files import ProgressMeter, required_file, table_file
+from roadstead.traces.machines import MachineSpec
 from roadstead.traces.rows import Row, read_table
 from roadstead.traces.sink import (
     COUNT_MAX,
@@ -53,15 +53,16 @@ MEMORY_PARTS = 100
 """The normalized memory of the largest machine."""
 
 KIND_LABEL = "kind"
+"""The label of pods with value "batch" or "service"."""
 
 
 class Alibaba2018Reader:
     """Reads the tables of a folder; container_meta may be missing."""
 
-    def __init__(self, sink: TraceSink, machines: Machines) -> None:
-        self._sink, self._machines = sink, machines
+    def __init__(self, sink: TraceSink, machine_spec: MachineSpec) -> None:
+        self._sink, self._machine_spec = sink, machine_spec
 
-    def read(self, folder: Path, meter: Meter) -> None:
+    def read(self, folder: Path, meter: ProgressMeter) -> None:
         """Read the tables; InputError for a cell that is wrong."""
         machines, tasks = required_file(folder, "machine_meta"), required_file(folder, "batch_task")
         containers = table_file(folder, "container_meta")
@@ -86,11 +87,11 @@ class Alibaba2018Reader:
         share = row.real(column)
         if not 0 <= share <= MEMORY_PARTS:
             raise LeftOut("memory that is marked as invalid")
-        return round(share * self._machines.memory_bytes / MEMORY_PARTS)
+        return round(share * self._machine_spec.memory_bytes / MEMORY_PARTS)
 
     def _task(self, row: Row) -> None:
         job = row.text("job_name")
-        if not self._sink.keep(job):
+        if not self._sink.is_sampled(job):
             return
         if row.is_empty("start_time") or row.is_empty("end_time"):
             raise LeftOut("no start or end time")
@@ -109,9 +110,10 @@ class Alibaba2018Reader:
 
     def _container(self, row: Row) -> None:
         container = row.text("container_id")
-        if not self._sink.keep(container):
+        if not self._sink.is_sampled(container):
             return
         name = object_name("container", container)
+        # The spool has the names seen so far; the value 0 is not read.
         if not self._sink.spool.put(name, 0):
             raise LeftOut("further row of a container")
         start_ms = row.time_ms("time_stamp")

@@ -21,7 +21,7 @@ from pathlib import Path
 from roadstead.facts.pod import PodFacts
 from roadstead.fleet.openb import GPU_RESOURCE, MODEL_LABEL
 from roadstead.fleet.trace import NEVER_MS
-from roadstead.traces.files import Meter, required_file, table_file
+from roadstead.traces.files import ProgressMeter, required_file, table_file
 from roadstead.traces.machines import GIB_BYTES
 from roadstead.traces.rows import Row, read_table
 from roadstead.traces.sink import (
@@ -43,6 +43,7 @@ CORE_MILLI, CENT_MILLI, GPU_MILLI = 1000, 10, 1000
 """Thousandths of a core, of a hundredth of a core or GPU, and of a GPU."""
 
 NO_GPU = ("", "CPU")
+"""Values of gpu_type that name no type of GPU."""
 TASK_LABEL = "task"
 
 
@@ -55,7 +56,7 @@ class AlibabaGpu2020Reader:
     def __init__(self, sink: TraceSink, *, requires_type: bool) -> None:
         self._sink, self._requires_type = sink, requires_type
 
-    def read(self, folder: Path, meter: Meter) -> None:
+    def read(self, folder: Path, meter: ProgressMeter) -> None:
         """Read the tables; InputError for a cell that is wrong."""
         machines = required_file(folder, "pai_machine_spec")
         tasks = required_file(folder, "pai_task_table")
@@ -83,16 +84,17 @@ class AlibabaGpu2020Reader:
 
     def _job(self, row: Row) -> None:
         job = row.text("job_name")
-        if not self._sink.keep(job):
+        if not self._sink.is_sampled(job):
             return
         if row.is_empty("start_time"):
             raise LeftOut("job without submission time")
+        # The spool has the submission time of each job, for its tasks.
         if not self._sink.spool.put(job, row.time_ms("start_time")):
             raise row.error("job_name", "is the name of another job")
 
     def _task(self, row: Row) -> None:
         job = row.text("job_name")
-        if not self._sink.keep(job):
+        if not self._sink.is_sampled(job):
             return
         if row.is_empty("start_time"):
             raise LeftOut("never started")

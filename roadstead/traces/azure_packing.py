@@ -4,12 +4,13 @@ Schema: https://github.com/Azure/AzurePublicDataset/blob/master/AzureTracesForPa
     vm(vmId, tenantId, vmTypeId, priority, starttime, endtime): times in days, the start negative
         for virtual machines that exist when the trace begins, the end NULL for those that outlive
         it; priority 0 is high, 1 low.
-    vmType(id, vmTypeId, machineId, core, memory, hdd, ssd, nic): shares of a machine of this id.
+    vmType(id, vmTypeId, machineId, core, memory, hdd, ssd, nic): what a virtual machine of this
+        type requests, as fractions of a machine of the type machineId.
 
-The mapping: a request is a share of a machine, and another share on another type of machine. A pod
-has one request, so one type of machine is chosen, and virtual machines that cannot run on it are
-left out. Cores and memory are multiplied by the size of a machine; hdd, ssd and nic are millionths
-of one. High priority is `HIGH_PRIORITY`, low is 0.
+The mapping: the same virtual machine requests other fractions of another type of machine. A pod has
+one request, so one type of machine is chosen, and virtual machines that cannot run on it are left
+out. The fractions of cores and memory are multiplied by the size of a machine; those of hdd, ssd
+and nic are counted in millionths. High priority is `HIGH_PRIORITY`, low is 0.
 """
 
 from __future__ import annotations
@@ -25,30 +26,35 @@ from urllib.parse import quote
 from roadstead.facts.pod import PodFacts
 from roadstead.fleet.trace import NEVER_MS, S_MS, TIME_MAX_S
 from roadstead.protocol.errors import InputError, cut_short
-from roadstead.traces.files import Meter
-from roadstead.traces.machines import Machines, add_machines
+from roadstead.traces.files import ProgressMeter
+from roadstead.traces.machines import MachineSpec, add_machines
 from roadstead.traces.rows import Row
 from roadstead.traces.sink import LeftOut, TraceSink, object_name, request_facts
 
 DAY_S: Final = 86_400
-PART: Final = 1_000_000
-"""Amount of hdd, ssd and nic that a machine offers: shares are counted in millionths."""
+MILLIONTHS: Final = 1_000_000
+"""Amount of hdd, ssd and nic that a machine offers: fractions are counted in millionths."""
 
-PARTS: Final = ("hdd", "ssd", "nic")
+EXTENDED: Final = ("hdd", "ssd", "nic")
+"""Columns that become extended resources."""
+
 RESOURCE: Final = "roadstead.dev/{}-millionths"
 HIGH_PRIORITY: Final = 1000
 TYPES_MAX: Final = 1_000_000
+"""Maximum number of rows of vmType, which are kept in memory."""
+
 CELL_MAX_BYTES: Final = 1 << 20
 PAGE_ROWS: Final = 4096
+"""Number of virtual machines that are read together."""
 
 _VM_COLUMNS: Final = ("vmId", "vmTypeId", "priority", "starttime", "endtime")
-_TYPE_COLUMNS: Final = ("vmTypeId", "machineId", "core", "memory", *PARTS)
+_TYPE_COLUMNS: Final = ("vmTypeId", "machineId", "core", "memory", *EXTENDED)
 Shares = dict[str, float]
-"""Resource → share of a machine."""
+"""Column of vmType → requested fraction of a machine."""
 
 
 class VmRow(NamedTuple):
-    """A virtual machine as stored; SQLite checks no types."""
+    """A virtual machine as stored; SQLite checks no types. row: its rowid. vm: its id."""
 
     row: int
     vm: object
@@ -59,15 +65,18 @@ class VmRow(NamedTuple):
 
 
 class AzureReader:
-    """Reads one database. machine: id of a machine type; None for that with the most VM types."""
+    """Reads one database.
 
-    def __init__(self, sink: TraceSink, machines: Machines, machine: int | None) -> None:
-        self._sink, self._machines, self._machine = sink, machines, machine
+    machine: id of the machine type that is chosen; None for that with the most VM types.
+    """
+
+    def __init__(self, sink: TraceSink, machine_spec: MachineSpec, machine: int | None) -> None:
+        self._sink, self._machine_spec, self._machine = sink, machine_spec, machine
         # VM type → its shares of the chosen machine type.
         self._shares: dict[object, Shares] = {}
         self._source = ""
 
-    def read(self, path: Path, meter: Meter) -> None:
+    def read(self, path: Path, meter: ProgressMeter) -> None:
         """Read the database; InputError if it is none, or a value has the wrong type."""
         self._source = str(path)
         meter.expect([path])
@@ -79,9 +88,9 @@ class AzureReader:
                 self._sink.handle_rows(self._vms(database, meter), self._vm)
         except sqlite3.Error as error:
             raise InputError(f"is no SQLite database: {error}", source=self._source) from error
-        size = {"cpu": self._machines.cpu_milli, "memory": self._machines.memory_bytes}
-        size |= {RESOURCE.format(part): PART for part in PARTS}
-        add_machines(self._sink, "node", self._machines.count or 0, size)
+        size = {"cpu": self._machine_spec.cpu_milli, "memory": self._machine_spec.memory_bytes}
+        size |= {RESOURCE.format(column): MILLIONTHS for column in EXTENDED}
+        add_machines(self._sink, "node", self._machine_spec.count or 0, size)
 
     def _check_table(
         self, database: sqlite3.Connection, table: str, columns: tuple[str, ...]
@@ -100,6 +109,7 @@ class AzureReader:
 
     def _read_types(self, database: sqlite3.Connection) -> None:
         query = f"SELECT rowid, {', '.join(_TYPE_COLUMNS)} FROM vmType"  # noqa: S608
+        # Machine type → VM type → fractions.
         of_machine: dict[object, dict[object, Shares]] = {}
         for count, (row, vm_type, machine, *shares) in enumerate(database.execute(query)):
             if count == TYPES_MAX:
@@ -113,8 +123,8 @@ class AzureReader:
         chosen = self._machine
         if chosen is None:
             counts = Counter({key: len(types) for key, types in of_machine.items()})
-            most = max(counts.values())
-            chosen = min((key for key in counts if counts[key] == most), key=str)  # type: ignore[assignment]
+            largest = max(counts.values())
+            chosen = min((key for key in counts if counts[key] == largest), key=str)  # type: ignore[assignment]
             self._sink.notes.append(f"shares are those of machine {cut_short(chosen)}")
         if chosen not in of_machine:
             rule = f"is none of the machines {', '.join(sorted(map(str, of_machine)))[:200]}"
@@ -131,7 +141,7 @@ class AzureReader:
             )
         return float(share)  # type: ignore[arg-type]
 
-    def _vms(self, database: sqlite3.Connection, meter: Meter) -> Iterator[VmRow]:
+    def _vms(self, database: sqlite3.Connection, meter: ProgressMeter) -> Iterator[VmRow]:
         query = f"SELECT rowid, {', '.join(_VM_COLUMNS)} FROM vm"  # noqa: S608
         (rows,) = database.execute("SELECT max(rowid) FROM vm").fetchone()
         total, cursor = meter.total_bytes, database.execute(query)
@@ -158,25 +168,27 @@ class AzureReader:
             raise self._error(vm, "vmId", vm.vm, "is no id")
         if vm.priority not in (0, 1):
             raise self._error(vm, "priority", vm.priority, "is neither 0 nor 1")
-        if not self._sink.keep(str(vm.vm)):
+        if not self._sink.is_sampled(str(vm.vm)):
             return
         start_ms = max(start_ms, 0)
         duration_ms = NEVER_MS if end_ms is None else end_ms - start_ms
-        high = vm.priority == 0
-        pod_class = self._sink.pod_class((vm.vm_type, high), lambda: self._facts(shares, high))
+        is_high = vm.priority == 0
+        key = vm.vm_type, is_high
+        pod_class = self._sink.pod_class(key, lambda: self._facts(shares, is_high=is_high))
+        # Only the position of this row is read.
         location = Row(f"{self._source}: table vm", vm.row, (), {})
         self._sink.add_pod(
             object_name("vm", str(vm.vm)), pod_class, start_ms, duration_ms, location
         )
 
-    def _facts(self, shares: Shares, high: bool) -> PodFacts:
+    def _facts(self, shares: Shares, *, is_high: bool) -> PodFacts:
         requests = {
-            "cpu": round(shares["core"] * self._machines.cpu_milli),
-            "memory": round(shares["memory"] * self._machines.memory_bytes),
+            "cpu": round(shares["core"] * self._machine_spec.cpu_milli),
+            "memory": round(shares["memory"] * self._machine_spec.memory_bytes),
         }
-        parts = {RESOURCE.format(part): round(shares[part] * PART) for part in PARTS}
-        requests |= {name: amount for name, amount in parts.items() if amount}
-        priority = HIGH_PRIORITY if high else 0
+        extended = {RESOURCE.format(name): round(shares[name] * MILLIONTHS) for name in EXTENDED}
+        requests |= {name: amount for name, amount in extended.items() if amount}
+        priority = HIGH_PRIORITY if is_high else 0
         return request_facts(self._sink.namespace, requests, priority=priority)
 
     def _time_ms(self, vm: VmRow, column: str, days: object) -> int:

@@ -22,7 +22,7 @@ from roadstead.protocol.errors import InputError
 EXPANDED_MAX_BYTES = 1 << 40
 RATIO_MAX = 200
 RATIO_FREE_BYTES = 64 << 20
-"""Short files may expand by any ratio: text of one repeated line does."""
+"""Up to this size a file may expand by any ratio, as text of one repeated line does."""
 
 LINE_MAX_BYTES = 1 << 20
 FILES_MAX = 100_000
@@ -34,7 +34,7 @@ _DAMAGED = (EOFError, gzip.BadGzipFile, zlib.error, zipfile.BadZipFile, tarfile.
 
 
 @dataclass(slots=True)
-class Meter:
+class ProgressMeter:
     """Counts what is read of the files of a trace, for its progress.
 
     report: called after every `_BUFFER_BYTES` read with (bytes read, bytes of all files).
@@ -55,10 +55,10 @@ class Meter:
 
 @dataclass(slots=True)
 class _Counted(io.RawIOBase):
-    """A file that counts what is read of it."""
+    """A file that counts the bytes that are read from it."""
 
     file: BinaryIO
-    meter: Meter
+    meter: ProgressMeter
     read_bytes: int = 0
 
     def readinto(self, buffer: object) -> int:
@@ -82,7 +82,10 @@ class _Counted(io.RawIOBase):
 
 @dataclass(slots=True)
 class _Bounded(io.RawIOBase):
-    """A decompressed file with bounded content; errors name the file. packed: its source."""
+    """A decompressed file with bounded content.
+
+    packed: the compressed file. source: its name, for errors.
+    """
 
     file: IO[bytes]
     packed: _Counted
@@ -113,8 +116,8 @@ class _Bounded(io.RawIOBase):
 
 
 @contextmanager
-def open_bytes(path: Path, meter: Meter) -> Iterator[BinaryIO]:
-    """Open a file that may be packed: the one file of a zip, the first of the same name of a tar.
+def open_bytes(path: Path, meter: ProgressMeter) -> Iterator[BinaryIO]:
+    """Open a file that may be packed: the only file of a zip, the first of the same name of a tar.
 
     Raises InputError if it cannot be read, or is damaged, cut short or larger than is allowed, also
     while it is read.
@@ -173,8 +176,8 @@ def _tar_member(plain: IO[bytes], path: Path, source: str) -> IO[bytes]:
     raise InputError(f"holds no file {stem}.*", source=source)
 
 
-def read_lines(path: Path, meter: Meter) -> Iterator[tuple[int, str]]:
-    """Yield (number, line) of a text file. InputError for long lines and what is not UTF-8."""
+def read_lines(path: Path, meter: ProgressMeter) -> Iterator[tuple[int, str]]:
+    """Yield (number, line) of a text file. InputError for long lines and for text not in UTF-8."""
     with open_bytes(path, meter) as file:
         number = 0
         while line := file.readline(LINE_MAX_BYTES + 1):

@@ -8,11 +8,11 @@ schema" document that it names (Reiss, Wilkes, Hellerstein), tables without head
         1 SCHEDULE, 2 EVICT, 3 FAIL, 4 FINISH, 5 KILL, 6 LOST, 7 UPDATE_PENDING, 8 UPDATE_RUNNING),
         user, scheduling class, priority, CPU request, memory request, disk space request,
         different-machines restriction.
-CPUs and memory are shares of the largest machine.
+CPUs and memory are fractions of the largest machine's amount.
 
-The mapping: tasks become pods, machines nodes with what they had when they were added first.
-Scheduling class and priority are kept. Constraints, disk space, the restriction to different
-machines, and removals of machines are left out.
+The mapping: tasks become pods. A machine becomes a node with the capacity of its first ADD event.
+Scheduling class and priority are kept. Placement constraints, disk space, the restriction to
+different machines, and updates and removals of machines are left out.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from roadstead.facts.pod import PodFacts
-from roadstead.traces.files import Meter, shard_files
+from roadstead.traces.files import ProgressMeter, shard_files
 from roadstead.traces.instance_events import NO_CLASS, Event, add_event, add_instances
-from roadstead.traces.machines import Machines
+from roadstead.traces.machines import MachineSpec
 from roadstead.traces.rows import Row, read_table
 from roadstead.traces.sink import LeftOut, TraceSink, request_facts
 
@@ -32,10 +32,15 @@ TASK_COLUMNS = (
     *("scheduling_class", "priority", "cpu_request", "memory_request", "disk_request"),
     "different_machines",
 )
-EVENTS: tuple[Event, ...] = ("submit", "schedule", *(("end",) * 5), "other", "other")
+EVENTS: tuple[Event, ...] = (
+    *("submit", "schedule"),
+    # EVICT, FAIL, FINISH, KILL and LOST.
+    *("end", "end", "end", "end", "end"),
+    *("other", "other"),
+)
 """The meaning of each event type, by its number."""
 
-CLASS_LABEL = "scheduling-class"
+SCHEDULING_CLASS_LABEL = "scheduling-class"
 PRIORITY_MAX = 1000
 CACHED_CELLS_MAX = 100_000
 """Maximum number of cached classes, so that memory is bounded."""
@@ -44,13 +49,17 @@ CLASS_COLUMNS = ("cpu_request", "memory_request", "scheduling_class", "priority"
 
 
 class Google2011Reader:
-    """Reads the folders machine_events and task_events."""
+    """Reads the folders machine_events and task_events.
 
-    def __init__(self, sink: TraceSink, machines: Machines) -> None:
-        self._sink, self._machines = sink, machines
+    machine_spec: the size of the largest machine, by which fractions become amounts.
+    """
+
+    def __init__(self, sink: TraceSink, machine_spec: MachineSpec) -> None:
+        self._sink, self._machine_spec = sink, machine_spec
+        # By the cells of CLASS_COLUMNS.
         self._class_of_cells: dict[tuple[str, ...], int] = {}
 
-    def read(self, folder: Path, meter: Meter) -> None:
+    def read(self, folder: Path, meter: ProgressMeter) -> None:
         """Read all shards; InputError for a cell that is wrong."""
         machines = shard_files(folder / "machine_events", "part-*.csv*")
         tasks = shard_files(folder / "task_events", "part-*.csv*")
@@ -59,7 +68,8 @@ class Google2011Reader:
             self._sink.handle_rows(read_table(path, MACHINE_COLUMNS, meter), self._machine)
         for path in tasks:
             self._sink.handle_rows(read_table(path, TASK_COLUMNS, meter), self._task)
-        add_instances(self._sink, "task")
+        # The events of each task become one pod.
+        add_instances(self._sink, name_prefix="task")
 
     def _machine(self, row: Row) -> None:
         name = f"machine-{row.integer('machine_id')}"
@@ -73,18 +83,19 @@ class Google2011Reader:
 
     def _amounts(self, row: Row, cpus: str, memory: str) -> dict[str, int]:
         return {
-            "cpu": row.amount(cpus, self._machines.cpu_milli),
-            "memory": row.amount(memory, self._machines.memory_bytes),
+            "cpu": row.amount(cpus, self._machine_spec.cpu_milli),
+            "memory": row.amount(memory, self._machine_spec.memory_bytes),
         }
 
     def _task(self, row: Row) -> None:
         job = row.integer("job_id")
         event = EVENTS[row.count("event_type", len(EVENTS) - 1)]
-        if event == "other" or not self._sink.keep(str(job)):
+        if event == "other" or not self._sink.is_sampled(str(job)):
             return
         time_us = row.integer("time")
         if time_us < 0:
             raise LeftOut("negative time")
+        # Where the row is, for errors that are found when all events of its task are known.
         location = self._sink.spool.location(row.source, row.line)
         key = (job, row.integer("task_index"))
         pod_class = self._class(row) if event != "end" else NO_CLASS
@@ -112,7 +123,7 @@ class Google2011Reader:
         priority = row.count("priority", PRIORITY_MAX)
 
         def make() -> PodFacts:
-            labels = {CLASS_LABEL: str(scheduling_class)}
+            labels = {SCHEDULING_CLASS_LABEL: str(scheduling_class)}
             return request_facts(self._sink.namespace, requests, labels=labels, priority=priority)
 
         return self._sink.pod_class((*requests.values(), scheduling_class, priority), make)

@@ -2,13 +2,13 @@
 
 Schema: https://github.com/google/cluster-data/blob/master/clusterdata_trace_format_v3.proto. The
 tables are in BigQuery; this reads them as exported there to newline-delimited JSON, one object a
-line with the fields of `MachineEvent` and `InstanceEvent`. Integers may be texts, as BigQuery
-writes them, enums numbers or names. Times are microseconds; 0 is before, 2^63-1 after the trace.
-CPUs and memory are shares of the largest machine of all cells.
+line with the fields of `MachineEvent` and `InstanceEvent`. An integer may be a JSON string, as
+BigQuery writes it; an enum may be a number or a name. Times are microseconds; time 0 means before
+the trace, 2^63-1 after it. CPUs and memory are fractions of the largest machine's amount.
 
-The mapping: tasks become pods; so do instances of alloc sets, which reserve resources, while tasks
-that run inside of one are left out. Machines become nodes with what they had when they were added
-first. Constraints and removals of machines are left out.
+The mapping: tasks become pods. An alloc set reserves resources: each of its instances becomes a
+pod, and the tasks inside of it are left out. A machine becomes a node with the capacity of its
+first ADD event. Placement constraints, and updates and removals of machines, are left out.
 """
 
 from __future__ import annotations
@@ -16,41 +16,51 @@ from __future__ import annotations
 from pathlib import Path
 
 from roadstead.facts.pod import PodFacts
-from roadstead.traces.files import Meter, shard_files
+from roadstead.traces.files import ProgressMeter, shard_files
 from roadstead.traces.instance_events import NO_CLASS, Event, add_event, add_instances
 from roadstead.traces.json_values import JsonRow, read_json_lines
-from roadstead.traces.machines import Machines
+from roadstead.traces.machines import MachineSpec
 from roadstead.traces.rows import AMOUNT_MAX
 from roadstead.traces.sink import LeftOut, TraceSink, object_name, request_facts
 
-INSTANCE_EVENTS = (
-    *("SUBMIT", "QUEUE", "ENABLE", "SCHEDULE", "EVICT", "FAIL", "FINISH", "KILL", "LOST"),
-    *("UPDATE_PENDING", "UPDATE_RUNNING"),
-)
-EVENTS: tuple[Event, ...] = (
-    *("submit", "other", "other", "schedule"),
-    *(("end",) * 5),
-    *("other", "other"),
-)
-"""The meaning of each of INSTANCE_EVENTS."""
+EVENTS: dict[str, Event] = {
+    "SUBMIT": "submit",
+    "QUEUE": "other",
+    "ENABLE": "other",
+    "SCHEDULE": "schedule",
+    "EVICT": "end",
+    "FAIL": "end",
+    "FINISH": "end",
+    "KILL": "end",
+    "LOST": "end",
+    "UPDATE_PENDING": "other",
+    "UPDATE_RUNNING": "other",
+}
+"""The trace's events of instances, in the order of their numbers, and what they mean here."""
 
+INSTANCE_EVENTS = tuple(EVENTS)
 MACHINE_EVENTS = ("EVENT_TYPE_UNKNOWN", "ADD", "REMOVE", "UPDATE")
 ADD = MACHINE_EVENTS.index("ADD")
 COLLECTIONS = ("JOB", "ALLOC_SET")
 SCHEDULING_CLASSES = ("MOST_INSENSITIVE", "INSENSITIVE", "SENSITIVE", "MOST_SENSITIVE")
-CLASS_LABEL = "scheduling-class"
-ALLOC_LABEL = "collection-type"
+SCHEDULING_CLASS_LABEL = "scheduling-class"
+COLLECTION_LABEL = "collection-type"
 NO_ALLOC = 0
+"""The `alloc_collection_id` of an instance outside of alloc sets."""
+
 PRIORITY_MAX = 1000
 
 
 class Google2019Reader:
-    """Reads the files machine_events*.json and instance_events*.json of one cell."""
+    """Reads the files machine_events*.json and instance_events*.json of one cell.
 
-    def __init__(self, sink: TraceSink, machines: Machines) -> None:
-        self._sink, self._machines = sink, machines
+    machine_spec: the size of the largest machine, by which fractions become amounts.
+    """
 
-    def read(self, folder: Path, meter: Meter) -> None:
+    def __init__(self, sink: TraceSink, machine_spec: MachineSpec) -> None:
+        self._sink, self._machine_spec = sink, machine_spec
+
+    def read(self, folder: Path, meter: ProgressMeter) -> None:
         """Read all shards; InputError for a field that is wrong."""
         machines = shard_files(folder, "machine_events*.json*")
         instances = shard_files(folder, "instance_events*.json*")
@@ -59,7 +69,8 @@ class Google2019Reader:
             self._sink.handle_rows(read_json_lines(path, meter), self._machine)
         for path in instances:
             self._sink.handle_rows(read_json_lines(path, meter), self._instance)
-        add_instances(self._sink, "instance")
+        # The events of each instance become one pod.
+        add_instances(self._sink, name_prefix="instance")
 
     def _machine(self, row: JsonRow) -> None:
         name = object_name(f"machine-{row.integer('machine_id')}")
@@ -78,24 +89,26 @@ class Google2019Reader:
         if cpus is None or memory is None:
             return None
         amounts = {
-            "cpu": cpus * self._machines.cpu_milli,
-            "memory": memory * self._machines.memory_bytes,
+            "cpu": cpus * self._machine_spec.cpu_milli,
+            "memory": memory * self._machine_spec.memory_bytes,
         }
         for field, name in (("cpus", "cpu"), ("memory", "memory")):
             if amounts[name] > AMOUNT_MAX:
-                raise part.error(field, "is beyond all bounds")
+                raise part.error(field, "is too large")
         return {name: round(amount) for name, amount in amounts.items()}
 
     def _instance(self, row: JsonRow) -> None:
         collection = row.integer("collection_id")
-        event = EVENTS[row.choice("type", INSTANCE_EVENTS)]
-        if event == "other" or not self._sink.keep(str(collection)):
+        event = EVENTS[INSTANCE_EVENTS[row.choice("type", INSTANCE_EVENTS)]]
+        # Collections outside the sample are left out as a whole.
+        if event == "other" or not self._sink.is_sampled(str(collection)):
             return
         if row.integer("alloc_collection_id", NO_ALLOC) != NO_ALLOC:
             raise LeftOut("event of a task inside of an alloc instance")
         time_us = row.integer("time", 0)
         if time_us < 0:
             raise LeftOut("negative time")
+        # Where the row is, for errors that are found when all events of its instance are known.
         location = self._sink.spool.location(row.source, row.line)
         key = (collection, row.integer("instance_index", 0))
         pod_class = self._class(row) if event != "end" else NO_CLASS
@@ -113,10 +126,9 @@ class Google2019Reader:
 
         def make() -> PodFacts:
             labels = {
-                CLASS_LABEL: str(scheduling_class),
-                ALLOC_LABEL: COLLECTIONS[collection].lower(),
+                SCHEDULING_CLASS_LABEL: str(scheduling_class),
+                COLLECTION_LABEL: COLLECTIONS[collection].lower().replace("_", "-"),
             }
-            labels[ALLOC_LABEL] = labels[ALLOC_LABEL].replace("_", "-")
             return request_facts(self._sink.namespace, requests, labels=labels, priority=priority)
 
         return self._sink.pod_class(

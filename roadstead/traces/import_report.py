@@ -33,7 +33,7 @@ def print_import(console: Console, result: ImportResult) -> None:
 
 
 def import_json(result: ImportResult) -> str:
-    """Return the same as JSON."""
+    """Return the result as JSON."""
     left_out = [
         {"reason": reason, "rows": found.count, "first": found.first}
         for reason, found in result.left_out.items()

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from roadstead.fleet.trace_writer import trace_writer
-from roadstead.traces.files import Meter
+from roadstead.traces.files import ProgressMeter
 from roadstead.traces.rewriting import ReportProgress, write_spooled
 from roadstead.traces.sink import Reason, TraceSink, namespace_labels
 from roadstead.traces.spool import Spool
@@ -45,7 +45,7 @@ class ImportResult:
 def import_trace(
     name: str,
     namespace: str,
-    read: Callable[[TraceSink, Meter], None],
+    read: Callable[[TraceSink, ProgressMeter], None],
     path: Path,
     options: ImportOptions,
     report: ReportProgress,
@@ -55,9 +55,9 @@ def import_trace(
     Raises InputError for wrong input, SpoolError if the temporary file cannot be written.
     """
     with _spool() as spool:
-        keep = sampler(options.sample, options.seed)
-        sink = TraceSink(spool, namespace, options.on_error == "skip", keep)
-        read(sink, Meter(lambda done, total: report("reading", done, total)))
+        is_sampled = sampler(options.sample, options.seed)
+        sink = TraceSink(spool, namespace, options.on_error == "skip", is_sampled)
+        read(sink, ProgressMeter(lambda done, total: report("reading", done, total)))
         report("sorting", 0, 0)
         if sink.skips_errors:
             if repeated := spool.drop_repeated():
@@ -88,13 +88,13 @@ def _spool() -> Iterator[Spool]:
 
 
 def sampler(share: float, seed: int) -> Callable[[str], bool]:
-    """Return a predicate that keeps a share of all ids, chosen by the seed alone."""
+    """Return a predicate that is true for a share of all ids, chosen by the seed alone."""
     if share >= 1:
         return lambda _: True
     bound, salt = int(share * (1 << 64)), b"%d/" % seed
 
-    def keep(text: str) -> bool:
+    def is_sampled(text: str) -> bool:
         digest = hashlib.blake2b(salt + text.encode("utf-8", "replace"), digest_size=8).digest()
         return int.from_bytes(digest, "big") < bound
 
-    return keep
+    return is_sampled

@@ -1,4 +1,4 @@
-"""Events of instances (submitted, scheduled, ended) as pods; both traces of Google have them.
+"""Events of instances (submitted, scheduled, ended) become pods; both traces of Google have them.
 
 A pod arrives when its instance was submitted first, and runs for as long as the last attempt ran:
 an instance that was evicted or failed starts anew, as a pod in Kubernetes.
@@ -29,12 +29,12 @@ def add_event(
     sink.spool.add_event(EventRow(*key, time_us, _CODES[event], pod_class, location))
 
 
-def add_instances(sink: TraceSink, prefix: str) -> None:
+def add_instances(sink: TraceSink, name_prefix: str) -> None:
     """Add the pods of all events; instances that never ran or have no request are left out."""
     repeated = 0
     for (job, index), events in sink.spool.events():
         try:
-            repeated += _add(sink, f"{prefix}-{job}-{index}", events)
+            repeated += _add(sink, f"{name_prefix}-{job}-{index}", events)
         except LeftOut as reason:
             sink.leave_out(str(reason), ": ".join(sink.spool.location_text(events[0].location)))
     if repeated:
@@ -44,7 +44,7 @@ def add_instances(sink: TraceSink, prefix: str) -> None:
 
 
 def _add(sink: TraceSink, name: str, events: list[EventRow]) -> int:
-    """Add one pod, and return the number of its attempts before the last."""
+    """Add one pod, and return the number of its attempts before the last one."""
     submitted, scheduled, ended = (
         [event.time_us for event in events if event.kind == _CODES[kind]]
         for kind in ("submit", "schedule", "end")

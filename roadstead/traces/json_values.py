@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import cast
 
 from roadstead.protocol.errors import InputError, cut_short
-from roadstead.traces.files import Meter, open_bytes, read_lines
+from roadstead.traces.files import ProgressMeter, open_bytes, read_lines
 
 VALUE_MAX_CHARS = 64 << 20
 """The longest single object of an array."""
@@ -54,14 +54,14 @@ class JsonRow:
         ]
 
     def text(self, field: str) -> str:
-        """Return a text."""
+        """Return a string."""
         value = self._value.get(field)
         if not isinstance(value, str):
             raise self.error(field, "is not a text")
         return value
 
     def integer(self, field: str, default: int | None = None) -> int:
-        """Return an int64, which may also be written as a text, as BigQuery writes it."""
+        """Return an int64, which may also be written as a string, as BigQuery writes it."""
         value = self._value.get(field)
         if value is None and default is not None:
             return default
@@ -94,7 +94,7 @@ class JsonRow:
         return number
 
 
-def read_json_lines(path: Path, meter: Meter) -> Iterator[JsonRow]:
+def read_json_lines(path: Path, meter: ProgressMeter) -> Iterator[JsonRow]:
     """Yield the objects of a file with one on each line. Empty lines are left out."""
     for line, text in read_lines(path, meter):
         if text.strip():
@@ -115,7 +115,7 @@ def _refuse_constant(text: str) -> float:
     raise ValueError(f"{text} is not a JSON number")
 
 
-def read_json_array(path: Path, meter: Meter) -> Iterator[JsonRow]:
+def read_json_array(path: Path, meter: ProgressMeter) -> Iterator[JsonRow]:
     """Yield the objects of a file that holds one array, without reading all of it."""
     source = str(path)
     with open_bytes(path, meter) as file:
@@ -136,7 +136,7 @@ def read_json_array(path: Path, meter: Meter) -> Iterator[JsonRow]:
 
 
 class _Chars:
-    """The text of a file, of which only the current object is in memory."""
+    """The text of a file; only the current object and what was read ahead are in memory."""
 
     def __init__(self, read: Callable[[int], bytes], source: str) -> None:
         self._read, self._source = read, source
@@ -160,7 +160,7 @@ class _Chars:
         self._text = self._text[count:]
 
     def value(self, number: int) -> object:
-        """Return the next value; read on, each time twice as much, while it is not complete."""
+        """Return the next value; while it is not complete, read as much again as there is."""
         where = f"object {number}"
         self.peek()
         while True:

@@ -10,8 +10,8 @@ GIB_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
-class Machines:
-    """Machines of one size; for a trace of normalized amounts, the machine that 1.0 stands for.
+class MachineSpec:
+    """The size of all machines or, where a trace states fractions, of the machine that 1 means.
 
     count: None for the number that the trace states, if it does.
     """

@@ -3,7 +3,7 @@
 Schema: https://github.com/msr-fiddle/philly-traces (README): cluster_job_log is a JSON array of
 jobs (status, vc, jobid, attempts, submitted_time, user; an attempt has start_time, end_time and
 detail, a list of {ip, gpus}), cluster_machine_list a CSV file (machineId, number of GPUs, single
-GPU mem). Times are texts like "2017-10-07 01:11:39" without a zone, "None" or null if unknown.
+GPU mem). Times are strings like "2017-10-07 01:11:39" without a zone, "None" or null if unknown.
 
 The mapping: each machine of a job's last attempt becomes a pod with as many GPUs (nvidia.com/gpu)
 as the job had there. The pod arrives when the job was submitted and runs as long as that attempt.
@@ -19,9 +19,9 @@ from pathlib import Path
 from roadstead.facts.pod import Labels, PodFacts
 from roadstead.fleet.trace import NEVER_MS, S_MS
 from roadstead.protocol.errors import InputError
-from roadstead.traces.files import Meter
+from roadstead.traces.files import ProgressMeter
 from roadstead.traces.json_values import JsonRow, read_json_array
-from roadstead.traces.machines import Machines
+from roadstead.traces.machines import MachineSpec
 from roadstead.traces.rows import Row, read_header_table
 from roadstead.traces.sink import (
     COUNT_MAX,
@@ -48,11 +48,11 @@ _ID_COLUMN, _GPUS_COLUMN, _MEMORY_COLUMN = "machineId", "number of GPUs", "singl
 class PhillyReader:
     """Reads the job log and the list of machines of a folder."""
 
-    def __init__(self, sink: TraceSink, machines: Machines) -> None:
-        self._sink, self._machines = sink, machines
+    def __init__(self, sink: TraceSink, machine_spec: MachineSpec) -> None:
+        self._sink, self._machine_spec = sink, machine_spec
         self._repeated = 0
 
-    def read(self, folder: Path, meter: Meter) -> None:
+    def read(self, folder: Path, meter: ProgressMeter) -> None:
         """Read both files; InputError for a value that is wrong."""
         jobs, machines = _first_existing(folder, JOBS), _first_existing(folder, MACHINES)
         meter.expect([jobs, machines])
@@ -67,7 +67,7 @@ class PhillyReader:
         for column in (_ID_COLUMN, _GPUS_COLUMN):
             if column not in row.columns:
                 raise InputError(f"has no column {column}", source=row.source, obj="line 1")
-        size = {"cpu": self._machines.cpu_milli, "memory": self._machines.memory_bytes}
+        size = {"cpu": self._machine_spec.cpu_milli, "memory": self._machine_spec.memory_bytes}
         size |= {GPU_RESOURCE: row.count(_GPUS_COLUMN, GPUS_MAX)}
         labels: Labels = ()
         if _MEMORY_COLUMN in row.columns and row.text(_MEMORY_COLUMN):
@@ -76,7 +76,7 @@ class PhillyReader:
 
     def _job(self, job: JsonRow) -> None:
         name = job.text("jobid")
-        if not self._sink.keep(name):
+        if not self._sink.is_sampled(name):
             return
         submitted_ms = _time_ms(job, "submitted_time")
         if submitted_ms is None:
@@ -99,12 +99,13 @@ class PhillyReader:
         cluster = "" if job.get("vc") in UNKNOWN else label_value(job.text("vc"))
         duration_ms = NEVER_MS if end_ms is None else end_ms - start_ms
         ends_ms = NEVER_MS if end_ms is None else max(end_ms, submitted_ms)
+        # Only the position of this row is read.
         location = Row(job.source, job.line, (), {})
         for index, size in enumerate(sizes):
             pod_name = object_name(name, str(index)) if len(sizes) > 1 else object_name(name)
-            code = self._class(size, cluster)
+            pod_class = self._class(size, cluster)
             self._sink.add_pod(
-                pod_name, code, submitted_ms, duration_ms, location, deletion_ms=ends_ms
+                pod_name, pod_class, submitted_ms, duration_ms, location, deletion_ms=ends_ms
             )
 
     def _class(self, gpus: int, cluster: str) -> int:

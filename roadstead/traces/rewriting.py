@@ -1,4 +1,7 @@
-"""Reading one trace and writing another, chunk by chunk: what imports and tools share."""
+"""Reading one trace and writing another, chunk by chunk: shared by imports and by tools.
+
+A chunk is a number of pods that are in memory together (`TracePods`).
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,8 @@ class WrittenTrace:
 class ClassCodes:
     """Maps class numbers of one trace to those of another, which gets only the classes in use.
 
-    add: adds a class to the other trace, and returns its number there.
+    add: adds a class to the other trace, and returns its number there. _codes: int32[class number],
+    the number in the other trace; -1 for classes that were not used yet.
     """
 
     def __init__(self, add: Callable[[PodFacts], int]) -> None:
@@ -49,6 +53,7 @@ class ClassCodes:
     def of(self, column: NDArray[np.int32], classes: list[PodFacts]) -> NDArray[np.int32]:
         """Return the new numbers of a column. classes: of the trace that is read."""
         if len(classes) > len(self._codes):
+            # Twice as many as needed, because each chunk may have further classes.
             more = np.full(2 * len(classes) - len(self._codes), -1, dtype=np.int32)
             self._codes = np.concatenate([self._codes, more])
         for code in np.unique(column[self._codes[column] < 0]).tolist():
@@ -68,9 +73,10 @@ def write_changed(
 ) -> WrittenTrace:
     """Write the trace `path` to `out` with its pods and nodes changed.
 
-    note: appended to the source of the trace. check: called before the file is complete.
-    chooses: pods are chosen or copied one by one. Raises InputError for a damaged trace, for times
-    that no trace may have, and for gangs if `chooses`: a part of a gang never runs.
+    note: appended to the source of the trace. check: called before the file is complete; it may
+    raise InputError. chooses: pods are chosen or copied one by one. Raises InputError for a damaged
+    trace, for times that no trace may have, and for gangs if `chooses`: a part of a gang never
+    runs.
     """
     with open_trace(path) as stream:
         source = f"{stream.source}, {note}"
@@ -126,7 +132,8 @@ def write_spooled(
 ) -> None:
     """Write spooled pods in the order of their arrival.
 
-    classes: by their numbers in the spool. pods: how many there are. start_ms: becomes time 0.
+    classes: by their numbers in the spool. pods: how many there are. start_ms: the time that
+    becomes 0.
     """
     codes = ClassCodes(writer.pod_class)
     done = 0

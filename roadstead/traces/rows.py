@@ -11,7 +11,7 @@ from pathlib import Path
 
 from roadstead.fleet.trace import S_MS, TIME_MAX_S
 from roadstead.protocol.errors import InputError, cut_short
-from roadstead.traces.files import Meter, read_lines
+from roadstead.traces.files import ProgressMeter, read_lines
 
 AMOUNT_MAX = 1 << 53
 """The largest amount of a resource: 9 PB of memory. A thousand of them still fit into int64."""
@@ -59,7 +59,7 @@ class Row:
             raise self.error(column, "is not a number")
         value = float(text)
         if not -1e300 < value < 1e300:
-            raise self.error(column, "is beyond all bounds")
+            raise self.error(column, "is too large")
         return value
 
     def time_ms(self, column: str, unit_s: float = 1) -> int:
@@ -89,7 +89,7 @@ class Row:
 
 
 def read_table(
-    path: Path, columns: Sequence[str], meter: Meter, *, delimiter: str = ","
+    path: Path, columns: Sequence[str], meter: ProgressMeter, *, delimiter: str = ","
 ) -> Iterator[Row]:
     """Yield the rows of a CSV file without a header, whose columns are known by their order.
 
@@ -110,7 +110,7 @@ def _row(source: str, line: int, cells: Sequence[str], index_of: Mapping[str, in
     return Row(source, line, cells, index_of)
 
 
-def read_header_table(path: Path, meter: Meter, *, delimiter: str = ",") -> Iterator[Row]:
+def read_header_table(path: Path, meter: ProgressMeter, *, delimiter: str = ",") -> Iterator[Row]:
     """Yield the rows of a CSV file whose first line names the columns."""
     index_of: dict[str, int] = {}
     for line, cells in read_cells(path, meter, delimiter):
@@ -120,7 +120,7 @@ def read_header_table(path: Path, meter: Meter, *, delimiter: str = ",") -> Iter
             yield _row(str(path), line, cells, index_of)
 
 
-def read_numbered_table(path: Path, meter: Meter, *, delimiter: str = ",") -> Iterator[Row]:
+def read_numbered_table(path: Path, meter: ProgressMeter, *, delimiter: str = ",") -> Iterator[Row]:
     """Yield the rows of a CSV file without a header; columns are named by their number, from 1."""
     index_of: dict[str, int] = {}
     for line, cells in read_cells(path, meter, delimiter):
@@ -137,7 +137,9 @@ def _header(source: str, cells: Sequence[str]) -> dict[str, int]:
     return {name: index for index, name in enumerate(names)}
 
 
-def read_cells(path: Path, meter: Meter, delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:
+def read_cells(
+    path: Path, meter: ProgressMeter, delimiter: str = ","
+) -> Iterator[tuple[int, list[str]]]:
     """Yield (line, cells) of a CSV file; empty lines are left out."""
     # The reader refuses cells of more than 128 KiB, so a quote that is never closed ends early.
     reader = csv.reader((text for _, text in read_lines(path, meter)), delimiter=delimiter)

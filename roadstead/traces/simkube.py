@@ -32,7 +32,7 @@ from roadstead.manifests.object_checks import check_object
 from roadstead.protocol import objects
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.protocol.quantity import QuantityError
-from roadstead.traces.files import Meter, open_bytes
+from roadstead.traces.files import ProgressMeter, open_bytes
 from roadstead.traces.sink import LeftOut, TraceSink
 
 FORMAT_VERSION = 2
@@ -62,7 +62,11 @@ class LivePod:
 
 @dataclass(slots=True)
 class Owner:
-    """A workload. pods: present ones, by name. created: number of pods so far."""
+    """A workload: an object that creates pods, or a pod itself.
+
+    lifetimes: recorded ones of its pods. pods: present ones, by name. created: number of pods that
+    it had so far.
+    """
 
     lifetimes: list[Lifetime]
     pods: dict[str, LivePod] = field(default_factory=dict)
@@ -75,12 +79,14 @@ class SimKubeReader:
     def __init__(self, sink: TraceSink) -> None:
         self._sink = sink
         self._source = ""
+        # By kind and namespace/name of the owner.
         self._lifetimes: dict[tuple[str, str], list[Lifetime]] = {}
+        # By kind, namespace and name.
         self._owners: dict[tuple[str, str, str], Owner] = {}
         # Name in use → number for the next pod that would have it.
         self._names: dict[str, int] = {}
 
-    def read(self, path: Path, meter: Meter) -> None:
+    def read(self, path: Path, meter: ProgressMeter) -> None:
         """Read the file; InputError for anything but a trace of version 2."""
         self._source = str(path)
         meter.expect([path])
@@ -97,16 +103,16 @@ class SimKubeReader:
             last_s = self._event(number, event, last_s)
         for owner in self._owners.values():
             for pod in owner.pods.values():
-                self._add(pod, owner, None)
+                self._add(pod, owner, deleted_s=None)
         self._sink.notes.append("volumes are left out: the trace has no claims")
 
-    def _unpack(self, path: Path, meter: Meter) -> Mapping[str, object]:
+    def _unpack(self, path: Path, meter: ProgressMeter) -> Mapping[str, object]:
         with open_bytes(path, meter) as file:
             content = file.read(FILE_MAX_BYTES + 1)
         if len(content) > FILE_MAX_BYTES:
             raise InputError(f"is larger than {FILE_MAX_BYTES} bytes", source=self._source)
         try:
-            # Keys are pairs of texts, so lists become tuples.
+            # Some keys are pairs of strings, and a list cannot be a key: so all become tuples.
             trace = msgpack.unpackb(content, strict_map_key=False, use_list=False)
         except (ValueError, TypeError, msgpack.exceptions.UnpackException) as error:
             text = cut_short(str(error) or type(error).__name__)
@@ -166,7 +172,7 @@ class SimKubeReader:
     def _document(self, where: str, value: object) -> Document:
         if not isinstance(value, dict):
             raise self._error("is not an object", where, value)
-        return cast("Document", self._with_lists(where, value, 0))
+        return cast("Document", self._with_lists(where, value, depth=0))
 
     def _with_lists(self, where: str, value: object, depth: int) -> object:
         """Return the value with lists for tuples, as manifests have them."""
@@ -183,11 +189,11 @@ class SimKubeReader:
     def _apply(self, document: Document, time_s: int) -> None:
         kind, owner = self._owner_of(document)
         if kind == "CronJob":
-            self._add_runs(document, owner)
+            self._add_cron_job(document, owner)
             return
         wanted = self._pods_of(kind, document)
         for name in [name for name in owner.pods if wanted.get(name) != owner.pods[name].facts]:
-            self._add(owner.pods.pop(name), owner, time_s)
+            self._add(owner.pods.pop(name), owner, deleted_s=time_s)
         # In the order of the controller: the n-th pod has the n-th recorded lifetime.
         for name in [name for name in wanted if name not in owner.pods]:
             owner.pods[name] = LivePod(name, wanted[name], time_s, owner.created)
@@ -196,7 +202,7 @@ class SimKubeReader:
     def _delete(self, document: Document, time_s: int) -> None:
         _, owner = self._owner_of(document)
         for pod in owner.pods.values():
-            self._add(pod, owner, time_s)
+            self._add(pod, owner, deleted_s=time_s)
         owner.pods.clear()
 
     def _owner_of(self, document: Document) -> tuple[str, Owner]:
@@ -209,7 +215,7 @@ class SimKubeReader:
         name = metadata["name"]
         lifetimes = self._lifetimes.get((kind, f"{namespace}/{name}"), [])
         owner = self._owners.setdefault((kind, namespace, name), Owner(lifetimes))
-        if not self._sink.keep(f"{kind}/{namespace}/{name}"):
+        if not self._sink.is_sampled(f"{kind}/{namespace}/{name}"):
             raise LeftOut("not in the sample")
         return kind, owner
 
@@ -233,7 +239,8 @@ class SimKubeReader:
         facts = replace(facts, volumes=(), device_claims=(), claims_as=None)
         return identity.name, replace(facts, node_name="")
 
-    def _add_runs(self, document: Document, owner: Owner) -> None:
+    def _add_cron_job(self, document: Document, owner: Owner) -> None:
+        """Add one pod for each recorded lifetime, when the cron job is applied first."""
         if owner.created:
             return
         if not owner.lifetimes:
@@ -244,10 +251,11 @@ class SimKubeReader:
         for pod in expand_workloads(manifests, ()).pods:
             name, facts = self._compile_pod(pod)
             for start_s, _ in owner.lifetimes:
-                self._add(LivePod(name, facts, start_s, owner.created), owner, None)
+                self._add(LivePod(name, facts, start_s, owner.created), owner, deleted_s=None)
                 owner.created += 1
 
-    def _add(self, pod: LivePod, owner: Owner, deleted_s: int | None) -> None:
+    def _add(self, pod: LivePod, owner: Owner, *, deleted_s: int | None) -> None:
+        """Add a pod to the trace once its end is known. deleted_s: None if it is not deleted."""
         duration_ms = NEVER_MS if deleted_s is None else (deleted_s - pod.created_s) * S_MS
         deletion_ms = NEVER_MS if deleted_s is None else deleted_s * S_MS
         if owner.lifetimes:

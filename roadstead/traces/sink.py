@@ -23,9 +23,11 @@ from roadstead.traces.spool import PodRow, Spool
 
 IMAGE = "trace/task:1"
 PODS_PER_NODE = 250
+"""Traces do not state how many pods a node may have."""
+
 PODS_MAX = 1_000_000_000
 COUNT_MAX = 1_000_000
-"""The most pods of one row."""
+"""Maximum number of pods that one row of a trace becomes."""
 
 REASONS_MAX = 100
 """Maximum number of different reasons; later ones are counted together."""
@@ -53,14 +55,15 @@ class Reason:
 class TraceSink:
     """Collects a trace. skips_errors: a wrong row is left out and counted; else it raises.
 
-    namespace: that of pods whose trace has none. namespaces: those of other pods. keep: whether a
-    job (by its id) is imported at all. notes: what the user should know.
+    namespace: that of pods whose trace has none. namespaces: those of other pods. is_sampled:
+    whether a job (by its id) is in the sample that is imported. left_out: by reason. notes: what
+    the user should know. rows: number of rows read.
     """
 
     spool: Spool
     namespace: str
     skips_errors: bool = False
-    keep: Callable[[str], bool] = lambda job: True
+    is_sampled: Callable[[str], bool] = lambda job: True
     nodes: dict[str, NodeFacts] = field(default_factory=dict)
     namespaces: set[str] = field(default_factory=set)
     classes: list[PodFacts] = field(default_factory=list)
@@ -68,7 +71,7 @@ class TraceSink:
     notes: list[str] = field(default_factory=list)
     rows: int = 0
     pods: int = 0
-    # Key of `pod_class` → index into `classes`.
+    # Key that was passed to `pod_class` → index into `classes`.
     _codes: dict[Hashable, int] = field(default_factory=dict)
 
     def handle_rows(self, rows: Iterable[T], handle: Callable[[T], None]) -> None:
@@ -133,8 +136,9 @@ class TraceSink:
     ) -> None:
         """Add a pod; `importing` later moves the first pod to the start of the trace.
 
-        deletion_ms: end in the recorded cluster, if it is not creation and duration; NEVER_MS for
-        none. Raises InputError past `PODS_MAX` pods, or for times beyond int64 nanoseconds.
+        row: where it is in the trace, for errors. deletion_ms: its end in the recorded cluster, if
+        that is not creation plus duration; NEVER_MS for none. Raises InputError past `PODS_MAX`
+        pods, or for times beyond int64 nanoseconds.
         """
         self.add_pods(name, 1, pod_class, creation_ms, duration_ms, row, deletion_ms=deletion_ms)
 

@@ -32,7 +32,7 @@ class SpoolError(RoadsteadError):
 
 
 class PodRow(NamedTuple):
-    """A pod as it is spooled; times in milliseconds, location: see `Spool.location`."""
+    """A pod as it is stored; times in milliseconds, location: see `Spool.location`."""
 
     name: str
     pod_class: int
@@ -43,7 +43,7 @@ class PodRow(NamedTuple):
 
 
 class EventRow(NamedTuple):
-    """An event of an instance: (a, b) identifies it, time is in microseconds."""
+    """An event of an instance, which the numbers (a, b) identify; time is in microseconds."""
 
     a: int
     b: int
@@ -54,7 +54,7 @@ class EventRow(NamedTuple):
 
 
 class Spool:
-    """Pods, events and values on disk."""
+    """Pods, events and values on disk, until all of them are known and can be sorted."""
 
     def __init__(self) -> None:
         self._database = sqlite3.connect("", isolation_level=None)

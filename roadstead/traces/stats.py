@@ -23,12 +23,12 @@ from roadstead.traces.rewriting import ReportProgress
 
 HOUR_MS = 3_600 * S_MS
 BINS = 64
-"""Bins of each octave, a span from a power of two to the next."""
+"""Bins of each octave: the times from a power of two to the next."""
 
 OCTAVES = 64
 QUANTILES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0)
 POINTS = 1536
-"""Points in time at which use is added up."""
+"""Number of points in time at which the requests of running pods are added up."""
 
 HOURS_MAX = 1_000_000
 """Maximum number of values of `arrivals_per_hour`."""
@@ -38,7 +38,7 @@ Requests = tuple[tuple[str, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class NodeShapeCount:
-    """Nodes that offer the same."""
+    """Nodes with the same allocatable amounts."""
 
     allocatable: Requests
     nodes: int
@@ -58,7 +58,10 @@ class PodClassCount:
 
 @dataclass(frozen=True, slots=True)
 class UseOverTime:
-    """A resource at points in time, if each pod runs from its arrival for its duration."""
+    """The requests for a resource at points in time, if each pod runs from its arrival on.
+
+    capacity: of all nodes. requested: at each of `TraceStats.point_s`.
+    """
 
     resource: str
     capacity: int
@@ -69,8 +72,9 @@ class UseOverTime:
 class TraceStats:
     """The statistics of a trace; times are seconds from its start.
 
-    arrivals_per_hour: hour by hour, or of longer equal spans, then per hour. lifetimes_s: by
-    quantile. endless: pods that do not end. point_s: the points of `use`.
+    arrivals_per_hour: of each hour, or of each longer span as a mean, if the trace has more than
+    HOURS_MAX hours. lifetimes_s: by quantile. endless: pods that do not end. point_s: the points
+    of `use`.
     """
 
     source: str
@@ -90,7 +94,12 @@ class TraceStats:
 
 @dataclass(slots=True)
 class _FirstPass:
-    """Counts that need no knowledge of the time that the trace spans."""
+    """Counts that need no knowledge of the time that the trace spans.
+
+    endless: pods that do not end. end_ms: the last end. per_hour: hour → arrivals. bins: pods that
+    end, by bin of their lifetime (`_bins`). counts, ended, total_ms: by class, the pods, those that
+    end, and the sum of their lifetimes.
+    """
 
     pods: int = 0
     endless: int = 0
@@ -142,10 +151,11 @@ class _FirstPass:
         """Return the lifetimes in seconds by the name of the quantile; empty if no pod ends."""
         if self.shortest_ms is None:
             return {}
-        reached = np.cumsum(self.bins)
+        cumulative = np.cumsum(self.bins)
         found: dict[str, float] = {}
         for quantile in QUANTILES:
-            bin_index = int(np.searchsorted(reached, max(1, math.ceil(quantile * reached[-1]))))
+            rank = max(1, math.ceil(quantile * cumulative[-1]))
+            bin_index = int(np.searchsorted(cumulative, rank))
             value_ms = min(max(_upper_ms(bin_index), self.shortest_ms), self.longest_ms)
             value_ms = self.shortest_ms if quantile == 0 else value_ms
             found[f"p{quantile * 100:g}"] = value_ms / S_MS
@@ -264,7 +274,11 @@ def _points(first: _FirstPass) -> NDArray[np.int64]:
 
 
 class _Use:
-    """Requests of running pods at points in time, by class, as differences between points."""
+    """Requests of running pods at points in time.
+
+    _amounts: float64[class, resource]. _changes: float64[point, resource], the difference of the
+    sum of requests to that at the point before.
+    """
 
     def __init__(self, classes: list[PodFacts], point_ms: NDArray[np.int64]) -> None:
         self._classes, self._point_ms = classes, point_ms

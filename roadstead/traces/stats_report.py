@@ -118,7 +118,7 @@ def _span(seconds: float) -> str:
 
 
 def _groups(values: Sequence[float]) -> list[Sequence[float]]:
-    """Return the values in at most `PLOT_CHARS` spans, all but the last one equal."""
+    """Return the values in at most `PLOT_CHARS` groups of equal size; the last may be smaller."""
     size = -(-len(values) // PLOT_CHARS)
     return [values[at : at + size] for at in range(0, len(values), size)]
 
@@ -130,7 +130,7 @@ def _sparkline(values: Sequence[float], top: float) -> str:
 
 
 def stats_json(stats: TraceStats) -> str:
-    """Return the same as JSON, with all classes."""
+    """Return the statistics as JSON, with all classes."""
     document = {
         "source": stats.source,
         "nodes": stats.nodes,

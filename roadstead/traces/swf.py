@@ -21,8 +21,8 @@ from pathlib import Path
 from roadstead.facts.pod import PodFacts
 from roadstead.fleet.trace import S_MS
 from roadstead.protocol.errors import InputError
-from roadstead.traces.files import Meter, read_lines
-from roadstead.traces.machines import Machines, add_machines
+from roadstead.traces.files import ProgressMeter, read_lines
+from roadstead.traces.machines import MachineSpec, add_machines
 from roadstead.traces.rows import Row
 from roadstead.traces.sink import COUNT_MAX, LeftOut, TraceSink, label_value, request_facts
 
@@ -36,6 +36,7 @@ KB_BYTES = 1024
 CORE_MILLI = 1000
 QUEUE_LABEL = "queue"
 CANCELED = 5
+"""The status of a job that was canceled."""
 
 _COLUMNS = {name: index for index, name in enumerate(FIELDS)}
 _HEADER = re.compile(r";\s*(MaxNodes|MaxProcs)\s*:\s*([0-9]{1,9})\b")
@@ -44,20 +45,21 @@ _HEADER = re.compile(r";\s*(MaxNodes|MaxProcs)\s*:\s*([0-9]{1,9})\b")
 class SwfReader:
     """Reads one log. processors_per_node: None to use the header's."""
 
-    def __init__(self, sink: TraceSink, machines: Machines, processors_per_node: int | None):
-        self._sink, self._machines = sink, machines
+    def __init__(self, sink: TraceSink, machine_spec: MachineSpec, processors_per_node: int | None):
+        self._sink, self._machine_spec = sink, machine_spec
+        # MaxNodes and MaxProcs of the header's comments.
         self._header: dict[str, int] = {}
         self._processors_per_node = processors_per_node
 
-    def read(self, path: Path, meter: Meter) -> None:
+    def read(self, path: Path, meter: ProgressMeter) -> None:
         """Read the log; InputError for a line that is not of the format."""
         meter.expect([path])
         self._sink.handle_rows(self._rows(path, meter), self._job)
-        count = self._machines.count
+        count = self._machine_spec.count
         if count is None:
             processors = self._header.get("MaxProcs", 0)
             count = self._header.get("MaxNodes") or math.ceil(processors / self._per_node)
-        memory = self._machines.memory_bytes
+        memory = self._machine_spec.memory_bytes
         size = {"cpu": self._per_node * CORE_MILLI, "memory": memory}
         add_machines(self._sink, "node", count, size)
 
@@ -68,7 +70,7 @@ class SwfReader:
         nodes, processors = self._header.get("MaxNodes", 0), self._header.get("MaxProcs", 0)
         return max(1, math.ceil(processors / nodes)) if nodes and processors else 1
 
-    def _rows(self, path: Path, meter: Meter) -> Iterator[Row]:
+    def _rows(self, path: Path, meter: ProgressMeter) -> Iterator[Row]:
         source = str(path)
         for line, text in read_lines(path, meter):
             if found := _HEADER.match(text):
@@ -85,12 +87,14 @@ class SwfReader:
         submit_ms, wait_ms, run_ms = (row.time_ms(name) for name in ("submit", "wait", "run"))
         if run_ms <= 0 and row.integer("status") == CANCELED:
             raise LeftOut("canceled before it started")
+        # -1 s: not known.
         if run_ms == -S_MS:
             raise LeftOut("no run time")
         if run_ms < 0:
             raise LeftOut("negative run time")
         if submit_ms < 0:
             raise LeftOut("negative submit time")
+        # The first of both numbers that is known.
         processors = next((n for n in map(row.real, ("requested", "allocated")) if n > 0), 0)
         if not processors:
             raise LeftOut("no processors")
@@ -100,7 +104,7 @@ class SwfReader:
 
     def _add_pods(self, row: Row, submit_ms: int, wait_ms: int, run_ms: int, total: int) -> None:
         job = row.integer("job")
-        if not self._sink.keep(str(job)):
+        if not self._sink.is_sampled(str(job)):
             return
         full, remainder = divmod(total, self._per_node)
         sizes = [self._per_node] * min(full, COUNT_MAX + 1) + [remainder] * bool(remainder)

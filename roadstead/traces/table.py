@@ -14,7 +14,7 @@ from roadstead.protocol.names import dns_label_errors, qualified_name_errors
 from roadstead.protocol.quantity import QuantityError, parse_quantity
 from roadstead.report.parquet import Decoder
 from roadstead.traces import table_mapping as mapped
-from roadstead.traces.files import Meter
+from roadstead.traces.files import ProgressMeter
 from roadstead.traces.rows import AMOUNT_MAX, Row, read_header_table, read_numbered_table
 from roadstead.traces.sink import (
     COUNT_MAX,
@@ -30,19 +30,23 @@ GPU_MILLI = 1000
 PRIORITY_MAX = 1_000_000_000
 PARQUET_ENDS = (".parquet", ".pq")
 
-_Part = mapped.PodsPart | mapped.NodesPart
+_PodsOrNodes = mapped.PodsPart | mapped.NodesPart
+"""The part of the mapping that describes the table of pods, or of nodes."""
 
 
 @dataclass(slots=True)
 class TableReader:
-    """Reads one table of pods and, if the mapping has one, one of nodes."""
+    """Reads one table of pods and, if the mapping has one, one of nodes.
+
+    _nulls: texts that mean an empty cell.
+    """
 
     sink: TraceSink
     mapping: mapped.TableMapping
     mapping_path: Path
     _nulls: frozenset[str] = field(default=frozenset())
 
-    def read(self, path: Path, meter: Meter) -> None:
+    def read(self, path: Path, meter: ProgressMeter) -> None:
         """Read the tables; InputError for a column that is missing, or a cell that is wrong."""
         self._nulls = frozenset(self.mapping.csv.null)
         self._check_names()
@@ -79,7 +83,7 @@ class TableReader:
                     source = str(self.mapping_path)
                     raise InputError(rules[0], source=source, value=cut_short(key))
 
-    def _rows(self, path: Path, part: _Part, meter: Meter) -> Iterator[Row]:
+    def _rows(self, path: Path, part: _PodsOrNodes, meter: ProgressMeter) -> Iterator[Row]:
         wanted = [name for each in mapped.sources_of(part) if (name := each.column) is not None]
         rows = self._parquet(path, wanted, meter) if _is_parquet(path) else self._csv(path, meter)
         first = True
@@ -89,13 +93,13 @@ class TableReader:
                 first = False
             yield row
 
-    def _csv(self, path: Path, meter: Meter) -> Iterator[Row]:
+    def _csv(self, path: Path, meter: ProgressMeter) -> Iterator[Row]:
         table_format = self.mapping.csv
         if table_format.header:
             return read_header_table(path, meter, delimiter=table_format.delimiter)
         return read_numbered_table(path, meter, delimiter=table_format.delimiter)
 
-    def _parquet(self, path: Path, wanted: Sequence[str], meter: Meter) -> Iterator[Row]:
+    def _parquet(self, path: Path, wanted: Sequence[str], meter: ProgressMeter) -> Iterator[Row]:
         names = list(dict.fromkeys(wanted))
         index_of = {name: index for index, name in enumerate(names)}
         try:
@@ -123,7 +127,10 @@ class TableReader:
         return "" if text in self._nulls else text
 
     def _cell(self, row: Row, source: mapped.ColumnOrValue) -> tuple[Row, str]:
-        """Return a row and column with the value; that of a fixed value names the mapping."""
+        """Return the row and column of a value, of which errors name the position.
+
+        For a value that the mapping states, this is a row of its own, with the mapping as its file.
+        """
         if source.column is not None:
             return row, source.column
         return Row(str(self.mapping_path), row.line, (str(source.value),), {"value": 0}), "value"
@@ -158,7 +165,7 @@ class TableReader:
             raise cell.error(column, f"is not an amount from 0 to {AMOUNT_MAX}")
         return round(found * scale)
 
-    def _amounts(self, row: Row, part: _Part) -> dict[str, int]:
+    def _amounts(self, row: Row, part: _PodsOrNodes) -> dict[str, int]:
         found: dict[str, int] = {}
         if part.cpu is not None and self._text(row, part.cpu):
             found["cpu"] = self._amount(row, part.cpu, mapped.CPU_UNITS, part.cpu.scale)
@@ -173,7 +180,7 @@ class TableReader:
                 found[name] = self._amount(row, source, {}, source.scale)
         return found
 
-    def _labels(self, row: Row, part: _Part) -> dict[str, str]:
+    def _labels(self, row: Row, part: _PodsOrNodes) -> dict[str, str]:
         return {key: label_value(self._text(row, each)) for key, each in part.labels.items()}
 
     def _count(self, row: Row, source: mapped.NumberColumn | None, default: int = 1) -> int:
@@ -200,7 +207,7 @@ class TableReader:
         name = self._text(row, part.name) if part.name is not None else f"row-{row.line}"
         if not name:
             raise LeftOut("no name")
-        if not self.sink.keep(name):
+        if not self.sink.is_sampled(name):
             return
         arrival_ms = self._time_ms(row, part.arrival)
         if arrival_ms is None:

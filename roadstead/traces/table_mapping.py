@@ -21,12 +21,14 @@ TIME_UNITS_S: Final = {
     "ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0,
 }  # fmt: skip
 CPU_UNITS: Final = {"cores": 1000.0, "milli": 1.0, "percent": 10.0}
+"""Unit → milli-CPU."""
 BYTE_UNITS: Final = {
     "bytes": 1.0,
     **{f"{prefix}iB": 1024.0**power for power, prefix in enumerate("KMGT", start=1)},
     **{f"{prefix}B": 1000.0**power for power, prefix in enumerate("KMGT", start=1)},
 }
 GPU_UNITS: Final = {"count": 1.0, "milli": 1.0, "percent": 10.0}
+"""Unit → amount of the resource, which counts whole GPUs, or else thousandths."""
 
 TimeUnit = Literal["ns", "us", "ms", "s", "m", "h", "d", "datetime"]
 CpuUnit = Literal["cores", "milli", "percent", "quantity"]

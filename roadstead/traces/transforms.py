@@ -59,19 +59,19 @@ def cut(
 ) -> WrittenTrace:
     """Keep the pods that arrive in [from, to), and let the trace start at `from`.
 
-    running: also keep pods that arrived before and run then, if each starts when it arrives; they
-    arrive at the start and run for the rest of their time.
+    running: also keep pods that arrived before `from` and still run then, if each starts when it
+    arrives; they arrive at the start and run for the rest of their time.
     """
-    last_ms = TIME_MAX_MS if to_ms is None else to_ms
+    end_ms = TIME_MAX_MS if to_ms is None else to_ms
 
     def change(pods: TracePods) -> TracePods:
-        inside = (pods.creation_ms >= from_ms) & (pods.creation_ms < last_ms)
-        before = np.zeros(len(pods), dtype=np.bool_)
+        arrives_inside = (pods.creation_ms >= from_ms) & (pods.creation_ms < end_ms)
+        runs_at_start = np.zeros(len(pods), dtype=np.bool_)
         if running:
             rest_ms = pods.creation_ms + pods.duration_ms - from_ms
             still_runs = (pods.duration_ms == NEVER_MS) | (rest_ms > 0)
-            before = (pods.creation_ms < from_ms) & still_runs
-        chosen = np.flatnonzero(inside | before)
+            runs_at_start = (pods.creation_ms < from_ms) & still_runs
+        chosen = np.flatnonzero(arrives_inside | runs_at_start)
         return _moved(pods.rows(chosen), from_ms)
 
     until = "the end" if to_ms is None else f"{to_ms / S_MS:g} s"
@@ -79,7 +79,7 @@ def cut(
 
 
 def _moved(pods: TracePods, from_ms: int) -> TracePods:
-    """Let time begin at `from`; pods that arrived before arrive then."""
+    """Let time begin at `from`; pods that arrived earlier now arrive at the beginning."""
     late_ms = np.maximum(from_ms - pods.creation_ms, 0)
     creation_ms = np.maximum(pods.creation_ms - from_ms, 0)
     never = pods.duration_ms == NEVER_MS
@@ -100,9 +100,10 @@ def scale(
 ) -> WrittenTrace:
     """Multiply the nodes and the rate of arrivals, with the same distributions.
 
-    Nodes and pods are copied within their classes, so that their shares stay; a copy of a pod runs
-    as long as the pod, and arrives at a random time between the pod before and the pod itself.
-    Below 1 it is a sample. Raises InputError if a copy would have the name of another pod.
+    Nodes and pods are copied within their classes, so that the fractions of the classes stay the
+    same; a copy of a pod runs as long as the pod, and arrives at a random time between the previous
+    pod and the pod itself. A factor below 1 makes a sample. Raises InputError if a copy would have
+    the name of another pod.
     """
     with closing(Spool()) as spool:
         copies = _Copies(rate, seed, spool)
@@ -134,13 +135,16 @@ def _scaled_nodes(nodes: NodeList, factor: float, seed: int) -> Iterator[NodeFac
 
 
 def _counts(strata: Strata, classes: NDArray[np.int32], factor: float) -> NDArray[np.int64]:
-    """Return how many copies of each member there are: all of the whole, some of the fraction."""
+    """Return how often each member occurs: floor(factor) times, and chosen members once more.
+
+    So 2.25 makes two of each, and a third of every fourth member of a class.
+    """
     counts: NDArray[np.int64] = strata.choose(classes) + np.int64(math.floor(factor))
     return counts
 
 
 class _Copies:
-    """Copies pods chunk by chunk."""
+    """Copies pods chunk by chunk. _last_ms: when the last pod of the chunk before arrived."""
 
     def __init__(self, factor: float, seed: int, spool: Spool) -> None:
         self._factor, self._spool = factor, spool

@@ -203,7 +203,7 @@ def test_deletions_continue_in_the_background_until_the_end():
     _, actors = bench(
         nodes(),
         SubmitPods(pods(500, "old-")),
-        RemovePods("ns", per_s=5, wait=False),
+        RemovePods("ns", per_s=5, waits=False),
         measured(pods(50)),
     )
 

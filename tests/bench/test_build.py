@@ -263,8 +263,8 @@ def test_deleting_waiting_and_measuring_become_steps(tmp_path):
 
     assert pods_of(script)[0].wait is WaitMode.NOTHING
     assert script.steps[1:] == (
-        RemovePods("namespace-0", (), 5, wait=True),
-        RemovePods("x", (("a", "1"), ("b", "2")), 0, wait=False),
+        RemovePods("namespace-0", (), 5, waits=True),
+        RemovePods("x", (("a", "1"), ("b", "2")), 0, waits=False),
         AwaitPods(attempted=True),
         AwaitPods(("x",), (("a", "1"),)),
         SleepStep(2.0),

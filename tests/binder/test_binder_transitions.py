@@ -59,7 +59,7 @@ def send(core: BinderCore, event: BinderEvent) -> None:
         core.load([("u1", "default/a", FACTS, "n1")])
     elif event is BinderEvent.UPDATE:
         core.update_pods([("u1", OTHER)])
-    elif event is BinderEvent.ACCEPT:
+    elif event is BinderEvent.COMMIT:
         core.bind([request("t2", "n2")])
     elif event is BinderEvent.FLUSH:
         core.flushed(core.last_lsn)

@@ -229,7 +229,7 @@ def test_invalid_victims_are_refused_or_ignored(told, why):
     ("read", "reply", "why"),
     [
         (read_binding, [], "the reply: list of 0 is not an object"),
-        (read_binding, {"error": 5}, "Error: 5 is not a text"),
+        (read_binding, {"error": 5}, "Error: 5 is not a string"),
         (read_priorities, {"Host": "n"}, "the reply: dict of 1 is not a list"),
         (read_priorities, [{"Host": "n", "Score": 1.5}], "Score: 1.5 is not a whole number"),
         (read_priorities, [{"Host": "n", "Score": True}], "Score: True is not a whole number"),
@@ -238,7 +238,7 @@ def test_invalid_victims_are_refused_or_ignored(told, why):
     ],
 )
 def test_replies_of_another_shape_are_reported(read, reply, why):
-    with pytest.raises(ExtenderError, match=f"answered what cannot be read: .*{why}"):
+    with pytest.raises(ExtenderError, match=f"gave an invalid answer: .*{why}"):
         read(reply)
 
 
@@ -254,7 +254,7 @@ def test_replies_of_another_shape_are_reported(read, reply, why):
     ],
 )
 def test_filter_replies_of_another_shape_are_reported(reply):
-    with pytest.raises(ExtenderError, match="answered what cannot be read"):
+    with pytest.raises(ExtenderError, match="gave an invalid answer"):
         read_filter(reply, names_first=True)
 
 

@@ -17,7 +17,7 @@ from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.tie_break import Chooser, TieBreak, ranked
 from roadstead.kernel.arrays import CHUNK, END, new_chunk, padded
 from roadstead.kernel.covered_classes import KernelClass
-from roadstead.kernel.jit import EXACT, quotient
+from roadstead.kernel.jit import FLOAT_BOUND, quotient
 from roadstead.kernel.kernel import Kernel
 from roadstead.kernel.lowering.lowerings import (
     RowLowering,
@@ -221,7 +221,7 @@ def test_a_piece_has_room_for_its_rows_and_no_resource_in_use():
     assert chunk.nonzero.shape == (2, CHUNK)
 
 
-EDGES = [0, 1, 99, EXACT - 1, EXACT, EXACT + 1, 2**62, 2**63 - 1]
+EDGES = [0, 1, 99, FLOAT_BOUND - 1, FLOAT_BOUND, FLOAT_BOUND + 1, 2**62, 2**63 - 1]
 INTEGERS = st.one_of(st.sampled_from(EDGES), st.integers(0, 2**63 - 1), st.integers(0, 2**20))
 
 

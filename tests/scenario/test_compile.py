@@ -151,6 +151,21 @@ def test_lifecycles_have_the_times_of_template_and_scenario(tmp_path: Path) -> N
     )
 
 
+def test_pods_of_a_cron_job_have_the_grace_period_of_its_job_template(tmp_path: Path) -> None:
+    spec = {**POD["spec"], "restartPolicy": "Never", "terminationGracePeriodSeconds": 90}
+    cron_job = {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "metadata": {"name": "nightly"},
+        "spec": {
+            "schedule": "0 3 * * *",
+            "jobTemplate": {"spec": {"template": {"spec": spec}}},
+        },
+    }
+
+    assert only_choice(with_template(cron_job)).lifecycle.grace_us == 90 * SECOND_US
+
+
 def test_entries_with_equal_templates_share_facts_and_lifecycles(tmp_path: Path) -> None:
     write_json(tmp_path, "task.yaml", {"apiVersion": "v1", "kind": "Pod", **NAMED_POD})
     entry = "{arrivals: {every: 1s}, pods: [{template: task.yaml}]}"

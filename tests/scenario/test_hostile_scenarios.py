@@ -71,7 +71,7 @@ HOSTILE: dict[str, tuple[str | bytes, str]] = {
             fleet="fleet: [{generate: {nodes: 600000, shape: cpu-4}},"
             " {generate: {nodes: 600000, shape: cpu-4}}]\n"
         ),
-        "fleet[1].generate: makes the nodes more than 1,000,000",
+        "fleet[1].generate: makes more than 1,000,000 nodes in all",
     ),
     "a node name twice": (
         scenario(
@@ -251,7 +251,7 @@ HOSTILE: dict[str, tuple[str | bytes, str]] = {
     ),
     "a zone without nodes": (
         scenario("events: [{at: 1h, lose: {zone: zone-7}}]"),
-        "line 5: events[0].lose: meets no node of the scenario",
+        "line 5: events[0].lose: matches no node of the scenario",
     ),
     "a node that does not exist": (
         scenario("events: [{at: 1h, lose: {names: [x]}}]"),

@@ -5,7 +5,7 @@ import pytest
 from roadstead.fleet.trace import NEVER_S
 from roadstead.traces import sink as sink_module
 from roadstead.traces.alibaba_2018 import Alibaba2018Reader
-from roadstead.traces.machines import Machines
+from roadstead.traces.machines import MachineSpec
 from tests.traces.conftest import write_csv
 
 GIB = 1 << 30
@@ -40,7 +40,7 @@ def read(imported, tmp_path):
         write_csv(tmp_path / "batch_task.csv.gz", tasks)
         if containers is not None:
             write_csv(tmp_path / "container_meta.csv", containers)
-        make = lambda sink: Alibaba2018Reader(sink, Machines(64_000, 100 * GIB))  # noqa: E731
+        make = lambda sink: Alibaba2018Reader(sink, MachineSpec(64_000, 100 * GIB))  # noqa: E731
         return (imported.refusal if refused else imported)(make, tmp_path, **options)
 
     return call
@@ -121,5 +121,5 @@ def test_more_pods_than_the_bound_are_refused_with_a_remedy(read, monkeypatch):
 
 
 def test_a_table_that_must_be_there_is_named(imported, tmp_path):
-    make = lambda sink: Alibaba2018Reader(sink, Machines())  # noqa: E731
+    make = lambda sink: Alibaba2018Reader(sink, MachineSpec())  # noqa: E731
     assert "has no file machine_meta.csv" in imported.refusal(make, tmp_path)

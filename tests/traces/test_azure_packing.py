@@ -6,7 +6,7 @@ import pytest
 
 from roadstead.fleet.trace import NEVER_S
 from roadstead.traces.azure_packing import AzureReader
-from roadstead.traces.machines import Machines
+from roadstead.traces.machines import MachineSpec
 
 GIB = 1 << 30
 SCHEMA = """
@@ -40,7 +40,7 @@ def database(tmp_path):
 
 
 def reader(machine=None, nodes=2):
-    return lambda sink: AzureReader(sink, Machines(64_000, 256 * GIB, nodes), machine)
+    return lambda sink: AzureReader(sink, MachineSpec(64_000, 256 * GIB, nodes), machine)
 
 
 def test_shares_of_the_machine_that_most_types_run_on_are_multiplied_by_its_size(

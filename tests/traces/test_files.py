@@ -9,13 +9,13 @@ import pytest
 
 from roadstead.protocol.errors import InputError
 from roadstead.traces import files
-from roadstead.traces.files import Meter, read_lines, required_file, shard_files, table_file
+from roadstead.traces.files import ProgressMeter, read_lines, required_file, shard_files, table_file
 
 TEXT = "".join(f"line {number}, of some length\n" for number in range(2_000))
 
 
 def lines_of(path, meter=None):
-    return [text for _, text in read_lines(path, meter or Meter())]
+    return [text for _, text in read_lines(path, meter or ProgressMeter())]
 
 
 def refusal_of(path):
@@ -97,7 +97,7 @@ def test_an_archive_that_expands_too_much_is_read_only_up_to_the_bound(
     else:
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
             archive.writestr("bomb.csv", text)
-    lines = read_lines(path, Meter())
+    lines = read_lines(path, ProgressMeter())
     read = 0
     with pytest.raises(InputError, match="expands to more than 200 times its size"):
         read = sum(2 for _ in lines)
@@ -144,7 +144,7 @@ def test_progress_counts_the_bytes_of_the_file_not_of_its_content(tmp_path):
     path = tmp_path / "t.gz"
     path.write_bytes(gzip.compress(TEXT.encode()))
     seen = []
-    meter = Meter(lambda done, total: seen.append((done, total)))
+    meter = ProgressMeter(lambda done, total: seen.append((done, total)))
     meter.expect([path])
     lines_of(path, meter)
     assert seen[-1] == (path.stat().st_size, path.stat().st_size)

@@ -4,7 +4,7 @@ import pytest
 
 from roadstead.fleet.trace import NEVER_S
 from roadstead.traces.google_2011 import Google2011Reader
-from roadstead.traces.machines import Machines
+from roadstead.traces.machines import MachineSpec
 from tests.traces.conftest import write_csv
 
 GIB = 1 << 30
@@ -48,7 +48,7 @@ def read(imported, tmp_path):
         half = len(events) // 2
         for number, part in enumerate((events[:half], events[half:])):
             write_csv(tmp_path / "task_events" / f"part-{number:05}-of-00002.csv.gz", part)
-        make = lambda sink: Google2011Reader(sink, Machines(64_000, 256 * GIB))  # noqa: E731
+        make = lambda sink: Google2011Reader(sink, MachineSpec(64_000, 256 * GIB))  # noqa: E731
         return (imported.refusal if refused else imported)(make, tmp_path, **options)
 
     return call
@@ -142,5 +142,5 @@ def test_wrong_cells_are_refused_by_line_and_column(read, changes, text):
 
 
 def test_a_missing_folder_is_refused(imported, tmp_path):
-    make = lambda sink: Google2011Reader(sink, Machines())  # noqa: E731
+    make = lambda sink: Google2011Reader(sink, MachineSpec())  # noqa: E731
     assert "machine_events: has no files part-*.csv*" in imported.refusal(make, tmp_path)

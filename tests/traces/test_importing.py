@@ -46,7 +46,7 @@ class Pods:
         name, creation_ms = row.cells
         if name is None:
             raise LeftOut("no name")
-        if self._sink.keep(name.partition("-")[0]):
+        if self._sink.is_sampled(name.partition("-")[0]):
             code = self._sink.pod_class(1, PodFacts)
             self._sink.add_pod(name, code, creation_ms, 1000, row)
 

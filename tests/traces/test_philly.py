@@ -7,9 +7,9 @@ import pytest
 from roadstead.fleet.trace import NEVER_S
 from roadstead.protocol.errors import InputError
 from roadstead.traces import json_values
-from roadstead.traces.files import Meter
+from roadstead.traces.files import ProgressMeter
 from roadstead.traces.json_values import read_json_array
-from roadstead.traces.machines import Machines
+from roadstead.traces.machines import MachineSpec
 from roadstead.traces.philly import PhillyReader
 
 GIB = 1 << 30
@@ -49,7 +49,7 @@ def read(imported, tmp_path):
         (tmp_path / "cluster_machine_list").write_text(machines)
         content = json.dumps(list(jobs), indent=4) if text is None else text
         (tmp_path / "cluster_job_log").write_text(content)
-        make = lambda sink: PhillyReader(sink, Machines(32_000, 256 * GIB))  # noqa: E731
+        make = lambda sink: PhillyReader(sink, MachineSpec(32_000, 256 * GIB))  # noqa: E731
         return (imported.refusal if refused else imported)(make, tmp_path, **options)
 
     return call
@@ -146,7 +146,7 @@ def test_an_array_is_read_in_pieces_of_any_size(tmp_path, monkeypatch):
     path.write_text(json.dumps(objects, ensure_ascii=False))
     for chunk in (1, 2, 3, 7, 100, 1 << 20):
         monkeypatch.setattr(json_values, "CHUNK_BYTES", chunk)
-        found = [row.text("text") for row in read_json_array(path, Meter())]
+        found = [row.text("text") for row in read_json_array(path, ProgressMeter())]
         assert found == [each["text"] for each in objects]
 
 
@@ -156,11 +156,11 @@ def test_one_object_without_end_is_read_only_up_to_a_bound(tmp_path, monkeypatch
     path = tmp_path / "a.json"
     path.write_text('[{"a": "' + "x" * 1_000_000)
     with pytest.raises(InputError, match="object 1: is no JSON within 10000 characters"):
-        list(read_json_array(path, Meter()))
+        list(read_json_array(path, ProgressMeter()))
 
 
 def test_bytes_that_are_no_text_are_refused(tmp_path):
     path = tmp_path / "a.json"
     path.write_bytes(b'[{"a": "\xff\xff\xff\xff\xff"}]')
     with pytest.raises(InputError, match="is not UTF-8 text"):
-        list(read_json_array(path, Meter()))
+        list(read_json_array(path, ProgressMeter()))

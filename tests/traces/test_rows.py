@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roadstead.protocol.errors import InputError
-from roadstead.traces.files import Meter
+from roadstead.traces.files import ProgressMeter
 from roadstead.traces.rows import AMOUNT_MAX, Row, read_header_table, read_table
 
 
@@ -80,14 +80,14 @@ def test_counts_may_be_written_with_a_point():
 def test_a_table_without_header_is_read_by_the_order_of_columns(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text('1,"x, y"\n\n2,z\n')
-    rows = list(read_table(path, ("number", "name"), Meter()))
+    rows = list(read_table(path, ("number", "name"), ProgressMeter()))
     assert [(each.line, each.text("name")) for each in rows] == [(1, "x, y"), (3, "z")]
 
 
 def test_a_line_that_repeats_the_names_of_the_columns_is_left_out(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("number,name\n1,x\n")
-    assert [each.line for each in read_table(path, ("number", "name"), Meter())] == [2]
+    assert [each.line for each in read_table(path, ("number", "name"), ProgressMeter())] == [2]
 
 
 @pytest.mark.parametrize(
@@ -102,14 +102,14 @@ def test_rows_that_do_not_fit_are_refused_by_line(tmp_path, content, text):
     path = tmp_path / "t.csv"
     path.write_text(content)
     with pytest.raises(InputError, match=text):
-        list(read_table(path, ("number", "name"), Meter()))
+        list(read_table(path, ("number", "name"), ProgressMeter()))
 
 
 def test_a_header_names_the_columns_once(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a;b\n1;2\n")
-    (only,) = read_header_table(path, Meter(), delimiter=";")
+    (only,) = read_header_table(path, ProgressMeter(), delimiter=";")
     assert (only.text("a"), only.text("b")) == ("1", "2")
     path.write_text("a,b,a\n")
     with pytest.raises(InputError, match='line 1: "a" is twice in the header'):
-        list(read_header_table(path, Meter()))
+        list(read_header_table(path, ProgressMeter()))

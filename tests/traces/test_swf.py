@@ -6,7 +6,7 @@ import pytest
 
 from roadstead.fleet.trace import NEVER_S
 from roadstead.traces import swf
-from roadstead.traces.machines import Machines
+from roadstead.traces.machines import MachineSpec
 from roadstead.traces.swf import SwfReader
 
 HEADER = """; Version: 2.2
@@ -33,7 +33,7 @@ def read(imported, tmp_path):
         path = tmp_path / "log.swf"
         path.write_text(header + "\n".join(lines) + "\n")
         call = imported.refusal if refused else imported
-        make = lambda sink: SwfReader(sink, Machines(64_000, GIB, nodes), processors)  # noqa: E731
+        make = lambda sink: SwfReader(sink, MachineSpec(64_000, GIB, nodes), processors)  # noqa: E731
         return call(make, path, **options)
 
     return call
@@ -107,7 +107,7 @@ def test_a_job_that_waited_unknown_time_ends_as_if_it_had_not(read, imported):
 def test_a_packed_log_is_read(imported, tmp_path):
     path = tmp_path / "log.swf.gz"
     path.write_bytes(gzip.compress((HEADER + JOB + "\n").encode()))
-    imported(lambda sink: SwfReader(sink, Machines(), None), path)
+    imported(lambda sink: SwfReader(sink, MachineSpec(), None), path)
     assert len(imported.pods) == 1
 
 

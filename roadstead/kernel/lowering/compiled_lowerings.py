@@ -7,7 +7,7 @@ both together. Tests compare them.
 from __future__ import annotations
 
 from roadstead.kernel.arrays import END, INFEASIBLE, Chunk, RowArrays, Totals
-from roadstead.kernel.jit import EXACT, inlined, internal
+from roadstead.kernel.jit import FLOAT_BOUND, inlined, internal
 from roadstead.kernel.lowering.compiled_node_ports import (
     has_ports,
     occupy_ports,
@@ -27,7 +27,7 @@ from roadstead.kernel.lowering.lowerings import ClassArrays
 from roadstead.kernel.lowering.node_resources_fit import OFF, RATIO
 from roadstead.nodes.columns import I32, I64
 
-LARGEST = EXACT // 100
+LARGEST = FLOAT_BOUND // 100
 """Bound of amounts that are computed exactly with float64: scores multiply amounts by 100."""
 
 

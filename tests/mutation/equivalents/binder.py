@@ -233,15 +233,15 @@ SAME: tuple[Same, ...] = (
     Same(
         "roadstead/binder/recovery.py",
         "of records that all have a token none is left out",
-        (("_Replay._note_bind_fields", "if not all(records.tokens): ...", "if True: ..."),),
+        (("_Replay._record_tokens", "if not all(records.tokens): ...", "if True: ..."),),
     ),
     Same(
         "roadstead/binder/recovery.py",
         "binds are kept that nobody asks for, until the oldest tokens are forgotten at the end",
         (
-            ("_Replay._note_bind_fields", "self._bind_count += len(records)", "pass"),
+            ("_Replay._record_tokens", "self._bind_count += len(records)", "pass"),
             (
-                "_Replay._note_bind_fields",
+                "_Replay._record_tokens",
                 "self._bind_count += len(records)",
                 "self._bind_count -= len(records)",
             ),
@@ -252,7 +252,7 @@ SAME: tuple[Same, ...] = (
         "binds of which nothing need be known any more are forgotten a group later",
         (
             (
-                "_Replay._note_bind_fields",
+                "_Replay._record_tokens",
                 "self._bind_count - len(self._binds[0]) >= self._core.settings.max_tokens",
                 "self._bind_count - len(self._binds[0]) > self._core.settings.max_tokens",
             ),
