@@ -27,7 +27,7 @@ def repeats(cls: type) -> bool:
 
 
 def cached_encoder(encode: _Coder) -> _Coder:
-    """Return an encoder that returns the same list for the same object; it must not be changed."""
+    """Return an encoder that returns one list for one object; the list must not be changed."""
     # By id of a value: the value and its list.
     cache: Generations[int, tuple[object, object]] = Generations(CACHED_RECENT_VALUES)
 

@@ -16,13 +16,14 @@ class Generations(Generic[KeyT, ValueT]):
     Messages of a batch repeat its values one after another, so that a cache that is emptied when it
     is full would often lose all of them just before.
 
-    min_values: so many of the most recently added or used values are in it; at most twice as many.
+    min_values: it has at least so many of the most recently used values, and at most twice that.
     """
 
     __slots__ = ("_dropped", "_min_values", "_new", "_old")
 
     def __init__(self, min_values: int) -> None:
         self._min_values = min_values
+        # Values used since the generations changed; those used before; and older ones, to be freed.
         self._new: dict[KeyT, ValueT] = {}
         self._old: dict[KeyT, ValueT] = {}
         self._dropped: dict[KeyT, ValueT] = {}

@@ -93,7 +93,10 @@ class _NodeBuilder:
         )
 
     def binding(self, name: str, start: Node, result: Node) -> Comprehension:
-        """Return `result` with a name for `start`: a loop over nothing, whose accumulator it is."""
+        """Return `result`, in which `name` stands for `start`.
+
+        It is a loop over nothing, with `name` as accumulator.
+        """
         never = self.literal(False)
         return Comprehension(
             self._offset, self.items(), UNUSED, "", name, start, never, self.ident(name), result

@@ -69,7 +69,7 @@ class PlanError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A step.
+    """A step, the closure that evaluates a node.
 
     is_constant: upstream evaluates it when it compiles, which changes costs and errors. is_fixed:
     its value is always the same, so that it can be evaluated now, whatever upstream does.
