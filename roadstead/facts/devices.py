@@ -43,9 +43,9 @@ class AttributeFacts:
 class RequestPolicy:
     """The amounts of a capacity that requests may consume.
 
-    default: of a request without an amount. valid_amounts: the only amounts allowed, if there are any
-    (validValues). minimum, maximum, step: of an allowed range (validRange.min, max and step); minimum is
-    None without a range.
+    default: of a request without an amount. valid_amounts: the only amounts allowed, if there are
+    any (validValues). minimum, maximum, step: of an allowed range (validRange.min, max and step);
+    minimum is None without a range.
     """
 
     default: str | None = None
