@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from roadstead.devices.errors import AllocationError
 from roadstead.facts.selectors import selector_error
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from roadstead.devices.gates import DeviceGates
     from roadstead.devices.selectors import Query, SelectorFailure
     from roadstead.facts.devices import DeviceFacts, Placement, SliceFacts
+
+LISTED_MAX: Final = 4096
+"""Lists of devices that are known by their id; beyond, all are dropped."""
 
 DeviceId = tuple[str, str, str]
 """Driver, pool and name of a device."""
@@ -85,7 +88,7 @@ class Pool:
         devices.
     depends_on_use_alone: no counters, taints or placements of single devices: two pools with equal
         devices, equally used and consumed, give equal answers.
-    positions: of devices, by name.
+    positions: of devices, by name; must not be changed, because pools share it.
     matches: cache of selector results.
     devices_code: cache, see `PoolMatcher.devices_code_of`; None: not yet computed.
     in_use, in_use_at: cache of the bits of devices in use; and the `DevicesInUse` that computed
@@ -119,6 +122,38 @@ class _SliceDevices:
     devices: tuple[PoolDevice, ...]
     has_binding_conditions: bool
 
+    @property
+    def devices_have_placements(self) -> bool:
+        """Whether there are devices with placements of their own."""
+        return bool(self.slice.placed_per_device and self.devices)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _ListedDevices:
+    """What pools with equal devices share; `Pool` explains positions and invalid.
+
+    consumers: devices that consume counters, as bits. devices: kept, so that no others get their
+    id.
+    """
+
+    devices: tuple[DeviceFacts, ...]
+    positions: dict[str, int]
+    invalid: str
+    consumers: int
+    has_taints: bool
+
+    @classmethod
+    def of(cls, devices: tuple[DeviceFacts, ...]) -> _ListedDevices:
+        positions: dict[str, int] = {}
+        invalid, consumers = "", 0
+        for position, device in enumerate(devices):
+            if positions.setdefault(device.name, position) != position and not invalid:
+                invalid = f"duplicate device name {device.name}"
+            if device.consumes:
+                consumers |= 1 << position
+        has_taints = any(device.taints for device in devices)
+        return cls(devices, positions, invalid, consumers, has_taints)
+
 
 def reaches(placement: Placement, name: str, labels: dict[str, str]) -> bool:
     """Return whether a slice's or device's node selection includes a node.
@@ -150,6 +185,8 @@ class DevicePools:
         self._pools_of_node: dict[str, tuple[Labels, tuple[Pool, ...] | str]] = {}
         # By (driver, pool), and the ids of the slices in it.
         self._pools_by_slices: dict[tuple[str, str], dict[tuple[int, ...], Pool]] = {}
+        # By id of the devices of a slice: nodes of one type often share the tuple.
+        self._listed_by_id: dict[int, _ListedDevices] = {}
         self._watchers: list[Callable[[str | None], None]] = []
 
     def watch(self, on_change: Callable[[str | None], None]) -> None:
@@ -190,7 +227,7 @@ class DevicePools:
         """
         seen = self._pools_of_node.get(node)
         if seen is None or (seen[0] is not labels and seen[0] != labels):
-            seen = self._pools_of_node[node] = (labels, self._gather(node, dict(labels)))
+            seen = self._pools_of_node[node] = (labels, self._gather(node, labels))
         pools = seen[1]
         if isinstance(pools, str):
             raise AllocationError(pools)
@@ -219,7 +256,7 @@ class DevicePools:
         for each in self._watchers:
             each(node)
 
-    def _gather(self, node: str, labels: dict[str, str]) -> tuple[Pool, ...] | str:
+    def _gather(self, node: str, all_labels: Labels) -> tuple[Pool, ...] | str:
         """Return the pools that a node sees, or the error of upstream's GatherPools."""
         local = self._local.get(node, {})
         if len(local) == 1 and not self._shared:
@@ -227,6 +264,7 @@ class DevicePools:
             (entry,) = local.values()
             if entry.slice.placed_per_device is None:
                 return (self._shared_pool((entry.slice.driver, entry.slice.pool), [entry]),)
+        labels = dict(all_labels)
         entries = [*local.values(), *self._shared.values()]
         entries.sort(key=attrgetter("slice.name"))
         seen: list[_SliceDevices] = []
@@ -277,8 +315,21 @@ class DevicePools:
         identity = tuple(map(id, entries))
         pool = pools.get(identity)
         if pool is None:
-            pool = pools[identity] = _pool_of(key, entries, self._gates)
+            listed = self._listed(entries)
+            pool = pools[identity] = _pool_of(key, entries, listed, self._gates)
         return pool
+
+    def _listed(self, entries: list[_SliceDevices]) -> _ListedDevices:
+        """Return what pools with these devices share, which is often known from another node."""
+        if len(entries) > 1:
+            return _ListedDevices.of(tuple([each for e in entries for each in e.slice.devices]))
+        devices = entries[0].slice.devices
+        found = self._listed_by_id.get(id(devices))
+        if found is None:
+            if len(self._listed_by_id) >= LISTED_MAX:
+                self._listed_by_id.clear()
+            found = self._listed_by_id[id(devices)] = _ListedDevices.of(devices)
+        return found
 
 
 def _add_to_pool(entries: list[_SliceDevices], entry: _SliceDevices) -> None:
@@ -290,27 +341,26 @@ def _add_to_pool(entries: list[_SliceDevices], entry: _SliceDevices) -> None:
     entries.append(entry)
 
 
-def _pool_of(key: tuple[str, str], entries: list[_SliceDevices], gates: DeviceGates) -> Pool:
-    devices = tuple(device for entry in entries for device in entry.devices)
-    positions: dict[str, int] = {}
-    invalid = ""
-    for position, device in enumerate(devices):
-        if positions.setdefault(device.facts.name, position) != position and not invalid:
-            invalid = f"duplicate device name {device.facts.name}"
-    consumers = [n for n, device in enumerate(devices) if device.facts.consumes]
+def _pool_of(
+    key: tuple[str, str], entries: list[_SliceDevices], found: _ListedDevices, gates: DeviceGates
+) -> Pool:
+    """Return the pool of some slices. found: of the devices of all of them."""
+    devices = entries[0].devices
+    if len(entries) > 1:
+        devices = tuple([device for entry in entries for device in entry.devices])
     is_partitionable = gates.partitionable and (
-        bool(consumers) or any(device.has_own_placement for device in devices)
+        bool(found.consumers) or any(entry.devices_have_placements for entry in entries)
     )
-    has_taints = gates.taints and any(device.facts.taints for device in devices)
+    has_taints = gates.taints and found.has_taints
     return Pool(
         driver=key[0],
         name=key[1],
-        slices=tuple(entry.slice for entry in entries),
+        slices=tuple([entry.slice for entry in entries]),
         devices=devices,
         is_incomplete=len(entries) != entries[0].slice.slices_in_pool,
-        invalid=invalid,
-        unallocatable=0 if gates.partitionable else sum(1 << n for n in consumers),
+        invalid=found.invalid,
+        unallocatable=0 if gates.partitionable else found.consumers,
         needs_search=gates.consumable_capacity or is_partitionable or has_taints,
         depends_on_use_alone=not is_partitionable and not has_taints,
-        positions=positions,
+        positions=found.positions,
     )

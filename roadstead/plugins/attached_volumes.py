@@ -167,7 +167,7 @@ class AttachedVolumes:
         return self._rows_of.get(source, ())
 
     def _reset(self) -> None:
-        """Forget all rows: the nodes changed, so rows may stand for other nodes."""
+        """Forget all rows: the nodes changed, so rows may be of other nodes."""
         self._names = list(self.columns.names)
         for index in (self._volumes_on, self._rows_of, self._rows_with, self._classes_on):
             index.clear()

@@ -89,7 +89,7 @@ def sum_by_value(table: Table, key: str, rows: Bools, amounts: I64) -> dict[str,
     codes = label_codes(table, key)[rows] + 1
     present = np.flatnonzero(np.bincount(codes))
     sums: list[int] = np.bincount(codes, weights=amounts[rows])[present].astype(np.int64).tolist()
-    # Codes are raised by 1, so that 0 stands for rows without the label.
+    # Codes are raised by 1, so that 0 is for rows without the label.
     found = present.tolist()
     unlabelled = sums.pop(0) if found[:1] == [0] else None
     result = dict(zip([values[code - 1] for code in found if code], sums, strict=True))

@@ -82,7 +82,7 @@ class TablePods:
 class TermIndex:
     """The pod classes of a process by the facts that inter-pod affinity reads.
 
-    Two codes stand for these facts (`PodProfile`): one for namespace and labels, one for terms.
+    Two codes represent these facts (`PodProfile`): one for namespace and labels, one for terms.
     Classes that differ only in other facts, such as requests, have equal codes and share counts.
 
     profiles: by `PodClass.index`. terms: by their code, before `Term.merged`. with_terms: classes
