@@ -303,7 +303,7 @@ def _canonical(quantity: Quantity) -> str:
         whole = unscaled * _power_of_10(exponent)
         if abs(whole) >= 1024:
             return _binary_string(whole)
-    # Suffixes stand for every third power of ten.
+    # Each third power of ten has a suffix.
     excess = exponent % 3
     mantissa, exponent = unscaled * _power_of_10(excess), exponent - excess
     if quantity.format == "DecimalExponent":

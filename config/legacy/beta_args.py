@@ -34,7 +34,7 @@ class BetaArgs:
     """Translates `pluginConfig` of one profile.
 
     api_version: of the document. strategy: the strategy of NodeResourcesFit that the score plugins
-    of the profile stand for; "" for none. _scoring: scoringStrategy of NodeResourcesFit, from the
+    of the profile mean; "" for none. _scoring: scoringStrategy of NodeResourcesFit, from the
     entries that were read so far.
     """
 

@@ -55,7 +55,7 @@ _TOKEN = re.compile(
 )
 _KEYWORDS = frozenset({"in", "true", "false", "null"})
 _ESCAPED = re.compile(r"\\(?:([xX])(..)|u(....)|U(........)|([0-3][0-7][0-7])|(.))", re.DOTALL)
-# By letter after a backslash: the character. Other characters stand for themselves.
+# By letter after a backslash: the character. Other characters mean themselves.
 _SIMPLE = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _UNICODE_MAX, _SURROGATES = 0x10FFFF, range(0xD800, 0xE000)
 

@@ -1,7 +1,7 @@
 """Commands of `roadstead trace import`: one for each published format, and one for any table.
 
 A reader (`SwfReader` and others) reads files of one format into a `TraceSink`, which writes the
-trace, and reports its progress to a `Meter`. openb, Alibaba's GPU trace of 2023, is in
+trace, and reports its progress to a `ProgressMeter`. openb, Alibaba's GPU trace of 2023, is in
 `trace_command`.
 """
 
