@@ -311,6 +311,7 @@ class _Checker:
         return map_of(keys, values)
 
     def _join(self, previous: Type | None, current: Type) -> Type:
+        """Return the type of elements so far and one more; `dyn` if they have no common type."""
         if previous is None:
             return current
         if self._assign((previous, current)):

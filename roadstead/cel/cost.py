@@ -185,6 +185,7 @@ class _CostEstimator:
         return CallEstimate(costs[0].plus(costs[1].union(costs[2])), size)
 
     def _join_entries(self, node: Call) -> None:
+        """Record the sizes of entries of a sum of two values."""
         first = self._entry(node.args[0])
         joined = first.union(self._entry(node.args[1])) if first is not None else None
         if joined is not None:
@@ -232,9 +233,11 @@ class _CostEstimator:
         return total
 
     def _variable_of(self, node: Node) -> _Variable:
+        """Return a variable with the value of a node."""
         return _Variable(self._path(node), self._size(node), self._entry(node))
 
     def _push_iterated(self, node: Comprehension) -> list[str]:
+        """Declare the variables of a loop; return their names."""
         entry = self._entry(node.items)
         path = self._path(node.items)
         is_list = entry.is_list if entry is not None else _type(node.items).kind == LIST

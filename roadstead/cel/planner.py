@@ -138,6 +138,7 @@ class _Planner:
         return self.plan(node).run
 
     def _metered(self, run: Step, cost: int) -> Step:
+        """Return a step that also spends a cost, if the plan is metered."""
         if not self._is_metered or not cost:
             return run
 
@@ -234,6 +235,7 @@ class _Planner:
         return Planned(constant_member_step(runs[0], values))
 
     def _plan_special(self, node: Call, planned: list[Planned], runs: list[Step]) -> Planned | None:
+        """Plan a call that is more than a function of its arguments' values; None for others."""
         match node.name:
             case "_&&_":
                 return Planned(and_step(runs[0], runs[1]))
