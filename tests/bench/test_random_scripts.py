@@ -55,7 +55,7 @@ removals = st.builds(
     st.sampled_from(NAMESPACES),
     st.sampled_from([(), (("app", "x300"),)]),
     per_s=st.sampled_from([0, 2000]),
-    wait=st.booleans(),
+    waits=st.booleans(),
 )
 submits = st.tuples(
     st.integers(1, 12),
