@@ -78,29 +78,41 @@ async def checked(run, seed):
     return problems
 
 
-async def rambled(run, queue, drawn):
+async def rambled(run, queue, drawn, core=None):
     """Return the violations of cores that are called at random, on the inputs of the run.
 
     queue: the run's last queue. The run's actors have ended: their remaining work would otherwise
-    run between these calls, on a stopped disk.
+    run between these calls, on a stopped disk. core: only this one's, a name of `_rambles`.
     """
-    plan = run.process.plan
-    # These cores get no claims of devices: their models do not follow them.
-    scenario = without_claims(run.scenario)
-    problems = ramble_queue.problems_of(queue, scenario, drawn)
-    problems += ramble_reports.problems_of(plan, scenario, drawn)
-    problems += await ramble_cache.problems_of(plan, run.scenario, drawn)
-    problems += await ramble_stream.problems_of(plan, run.scenario, drawn)
-    problems += ramble_attempts.problems_of(plan, scenario, drawn)
-    problems += ramble_cycle.problems_of(drawn)
-    problems += ramble_decisions.problems_of(plan, scenario, drawn)
-    problems += ramble_held.problems_of(plan, scenario, drawn)
-    problems += ramble_policies.problems_of(plan, scenario, drawn)
-    problems += ramble_slices.problems_of(plan, run.scenario, drawn)
-    if not run.disk.lied:
-        copy = reborn.copy_of(run.disk)
-        problems += ramble_binder.problems_of(plan, run.scenario, copy, scenario.limits, drawn)
+    problems = []
+    for name, ramble in _rambles(run, queue, drawn).items():
+        if core in (None, name):
+            found = ramble()
+            problems += await found if asyncio.iscoroutine(found) else found
     return problems
+
+
+def _rambles(run, queue, drawn):
+    """Return core → function that calls it at random. Each draws by itself."""
+    plan, whole = run.process.plan, run.scenario
+    # Most of these cores get no claims of devices: their models do not follow them.
+    scenario = without_claims(whole)
+    rambles = {
+        "queue": lambda: ramble_queue.problems_of(queue, scenario, drawn),
+        "reports": lambda: ramble_reports.problems_of(plan, scenario, drawn),
+        "cache": lambda: ramble_cache.problems_of(plan, whole, drawn),
+        "stream": lambda: ramble_stream.problems_of(plan, whole, drawn),
+        "attempts": lambda: ramble_attempts.problems_of(plan, scenario, drawn),
+        "cycle": lambda: ramble_cycle.problems_of(drawn),
+        "decisions": lambda: ramble_decisions.problems_of(plan, scenario, drawn),
+        "held": lambda: ramble_held.problems_of(plan, scenario, drawn),
+        "policies": lambda: ramble_policies.problems_of(plan, scenario, drawn),
+        "slices": lambda: ramble_slices.problems_of(plan, whole, drawn),
+    }
+    if not run.disk.lied:
+        copy, limits = reborn.copy_of(run.disk), scenario.limits
+        rambles["binder"] = lambda: ramble_binder.problems_of(plan, whole, copy, limits, drawn)
+    return rambles
 
 
 async def rotting(run, seed):

@@ -124,7 +124,8 @@ def simulate(seed, kinds=(), room_bytes=None, among="plain", *, rambles=True):
     """Run a seed to its end on a loop of its own. room_bytes: size of a small disk.
 
     among: the variant of the scenarios, see `modes`. rambles: whether cores are called at random
-    after the run; that takes two thirds of the time and changes nothing but `problems`.
+    after the run, or the one core that is; all take two thirds of the time and change nothing but
+    `problems`.
 
     A full disk is no problem if the run reports it and ends.
     """
@@ -175,7 +176,8 @@ async def _carry_out(scenario, seed, kinds, found, room_bytes, rambles):
     queue, drawn = run.process.actors.get(QUEUE), network.trace
     await run.process.runtime.stop()
     if came_to_its_end and rambles:
-        problems += await rambled(run, queue, drawn)
+        core = rambles if isinstance(rambles, str) else None
+        problems += await rambled(run, queue, drawn, core)
 
 
 class _Run:
