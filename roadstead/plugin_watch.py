@@ -116,9 +116,7 @@ def call_text(call: PluginCall) -> str:
 
 
 POD_KEY_FINDERS: dict[str, Callable[[PodFacts], str | None]] = {}
-"""Name of an actor of this process → function that returns the key of a pod with given facts, or
-None.
-"""
+"""Name of an actor of this process → function: facts of a pod → its key, None if not known."""
 
 
 def describe_pod(facts: PodFacts) -> str:
