@@ -56,7 +56,8 @@ def _amount_errors(
 
 
 def _allows(policy: RequestPolicy, consumed: Fraction) -> bool:
-    if policy.least is policy.most is policy.step is None:
+    has_range = any(bound is not None for bound in (policy.least, policy.most, policy.step))
+    if not has_range:
         return not policy.valid or consumed in map(amount_of, policy.valid)
     least = Fraction(0) if policy.least is None else amount_of(policy.least)
     if consumed < least or (policy.most is not None and consumed > amount_of(policy.most)):

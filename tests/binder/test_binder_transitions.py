@@ -157,7 +157,7 @@ def test_an_error_lists_the_history_of_the_pod():
         core.unbind("u1")
     assert str(caught.value) == (
         'binder: "u1": unbind is not allowed in state bound (a pod is bound at most once); '
-        "before it: add→pending, accept→tentative, flush→bound"
+        "before it: add→pending, commit→tentative, flush→bound"
     )
 
 
