@@ -56,7 +56,8 @@ def _amount_errors(
 
 
 def _allows(policy: RequestPolicy, consumed: Fraction) -> bool:
-    if policy.minimum is policy.maximum is policy.step is None:
+    has_range = any(bound is not None for bound in (policy.minimum, policy.maximum, policy.step))
+    if not has_range:
         return not policy.valid_amounts or consumed in map(amount_of, policy.valid_amounts)
     least = Fraction(0) if policy.minimum is None else amount_of(policy.minimum)
     if consumed < least or (policy.maximum is not None and consumed > amount_of(policy.maximum)):

@@ -103,7 +103,8 @@ class DecisionPath(Protocol):
 
     def withdraw(self, node_name: str, facts: PodFacts) -> None: ...
 
-    def prepare(self, identity: PodIdentity, facts: PodFacts) -> PodInCycle: ...
+    def prepare(self, identity: PodIdentity, facts: PodFacts) -> PodInCycle:
+        """Return the pod with its class, at its first attempt, to be explained or decided."""
 
     def explain(self, pod: PodInCycle) -> Explanation: ...
 

@@ -203,6 +203,7 @@ class LocalRun:
     def step(self) -> BatchDone | None:
         """Lease pods, or decide one batch and apply its consequences; None after a lease."""
         self.has_leased = False
+        # Gangs (pods of which all are placed, or none) are tried one after another, in turns.
         self.queue.begin_gang_turn(self.now_s)
         return drive(self.scheduler.step(self.now_s), self._answer)
 
@@ -257,6 +258,7 @@ class LocalRun:
         return None
 
     def _lease(self, need: RequestLease) -> LeasedPods:
+        # Pods of gangs that wait at Permit in the scheduler are leased with the next ones.
         self.queue.activate_gangs(need.gangs, self.now_s)
         batch = self.queue.lease(OWNER, EPOCH, need.max_pods, self.now_s, need.profile)
         self.has_leased = bool(batch.pods)
@@ -291,7 +293,9 @@ class LocalRun:
             preempts = [bool(n.victims) for n in need.nominations]
             self.cache.deallocate((n.deallocates, n.uid) for n in need.nominations)
             self.cache.nominate(pods, nodes, preempts, need.evicted)
-        return CacheAnswer(refused, 0, bound, self.state.volumes.changes_since(need.known_changes))
+        storage = self.state.volumes.changes_since(need.known_changes)
+        # No number of a change: all changes are on the scheduler's table at once.
+        return CacheAnswer(refused, seq=0, volumes=bound, storage=storage)
 
     def _bind(self, need: BindPods) -> BindAnswers:
         count = len(need.attempts)
@@ -317,5 +321,6 @@ class LocalRun:
 
 
 def _keyed(pod: Pod) -> KeyedPod:
+    """Return UID, key and facts of a pod."""
     identity, facts = pod
     return identity.uid, identity.key, facts

@@ -1,4 +1,7 @@
-"""Controllers of a scenario: their objects, the pods of each revision, and their changes."""
+"""Controllers of a scenario: their objects, the pods of each revision, and their changes.
+
+A revision is one pod template of a controller, as in `kubectl rollout`; each rollout adds one.
+"""
 
 from __future__ import annotations
 

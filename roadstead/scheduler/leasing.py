@@ -83,6 +83,7 @@ class Leasing:
             # the table when the pods are decided.
             yield from self._performer.update_attempts()
             yield from self._performer.perform(self._core.lease(leased.lease_id, pods))
+        # The turn says which nodes are this scheduler's own; policy `adaptive` reads `waiting`.
         if self._partition is not None:
             self._partition.record_lease(leased.waiting, leased.turn)
 

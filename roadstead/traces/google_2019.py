@@ -49,6 +49,7 @@ NO_ALLOC = 0
 """The `alloc_collection_id` of an instance outside of alloc sets."""
 
 PRIORITY_MAX = 1000
+"""A choice above all priorities of the trace; a larger number is an error."""
 
 
 class Google2019Reader:
