@@ -67,10 +67,10 @@ def plan(tmp_path, monkeypatch):
     return make
 
 
-def run(plan):
+def run(plan, on_progress=lambda progress: None):
     trace = generate_fleet(12, 60, 1)
     inputs = inputs_of(trace.nodes(), trace.pods())
-    return ActorLauncher().run(inputs, plan, lambda progress: None)
+    return ActorLauncher().run(inputs, plan, on_progress)
 
 
 def placements(outcome):
@@ -103,6 +103,18 @@ def test_a_plugin_that_a_ray_process_can_not_import_is_reported_with_the_process
         r"even_at_home\.py:\d+\)$",
         told,
     )
+
+
+@pytest.mark.ray
+def test_a_warning_of_a_plugin_in_a_ray_process_is_shown_by_the_driver(plan):
+    warns = 'import logging; logging.getLogger("mine").warning("worth a look")'
+    notes = []
+
+    ray_left()
+    run(plan("ray", "even_warns", warns), lambda progress: notes.append(progress.note))
+    ray_left()
+
+    assert "Warning: scheduler-0 (mine): worth a look" in notes
 
 
 async def test_a_process_with_wrong_input_stays_alive_to_report_it():
