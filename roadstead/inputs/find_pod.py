@@ -62,7 +62,7 @@ def find_pod(inputs: RunInputs, name: str) -> FoundPod:
     Raises:
         InputError: there is none, or it is not clear which one.
     """
-    kind, rest = _kind_of(name)
+    kind, rest = kind_of(name)
     pods = list(_pods(inputs))
     if not kind or kind == "Pod":
         same = [each for each in pods if rest in (each.identity.key, each.identity.name)]
@@ -92,8 +92,8 @@ def _pods(inputs: RunInputs) -> Iterator[InputPod]:
         yield InputPod(*running)
 
 
-def _kind_of(name: str) -> tuple[str, str]:
-    """Split into (kind, the rest of the name); the kind is "" if none is named."""
+def kind_of(name: str) -> tuple[str, str]:
+    """Split a name into (kind, the rest); the kind is "" if none is named."""
     first, _, rest = name.replace(" ", "/", 1).partition("/")
     if first.lower() in POD_KINDS and rest:
         return "Pod", rest
