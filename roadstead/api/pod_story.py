@@ -10,6 +10,7 @@ from typing import Final, cast
 
 from roadstead.api.run_folder import RecordedRun
 from roadstead.api.run_query import RunQuery
+from roadstead.inputs.find_pod import kind_of
 from roadstead.protocol.errors import InputError, cut_short
 
 CHANGES_MAX: Final = 5
@@ -88,6 +89,22 @@ _SELECT_POD: Final = (
     "SELECT number, uid, owner, class, priority, created_us, bound_us, started_us, ended_us, "
     "ending, node, preemptor FROM pods WHERE "
 )
+_MATCHES: Final = (
+    (
+        "uid = $name OR name = $name OR namespace || '/' || name = $name",
+        "is the name of several pods; name one by its UID",
+    ),
+    (
+        "owner = $owner OR ends_with(owner, '/' || $name)",
+        "is a workload; name one of its pods",
+    ),
+    (
+        "starts_with(name, $name) OR starts_with(uid, $name)",
+        "is no pod; the names of several pods begin with it",
+    ),
+)
+"""Conditions on a pod in the order in which they are tried, each with the rule for several pods."""
+
 _ATTEMPTS: Final = (
     "SELECT time_us, outcome, node, nominated, message, plugins, victims FROM attempts "
     "WHERE pod = $pod ORDER BY time_us"
@@ -138,19 +155,20 @@ def read_story(folder: Path, run: str, name: str) -> PodStory:
 
 
 def _find(query: RunQuery, folder: Path, name: str) -> StoredPod:
-    """Return the pod of a name or UID, or else the only one whose name or UID begins so."""
-    exact = "uid = $name OR name = $name OR namespace || '/' || name = $name"
-    for where in (exact, "starts_with(name, $name) OR starts_with(uid, $name)"):
+    kind, rest = kind_of(name)
+    values = {"name": name, "owner": f"{kind}/{rest}" if kind else name}
+    for where, rule in _MATCHES:
         sql = f"{_SELECT_POD}{where} ORDER BY number LIMIT {NAMES_MAX + 1}"
-        rows = list(query.execute(sql, {"name": name}).rows)
+        given = {key: value for key, value in values.items() if f"${key}" in where}
+        rows = list(query.execute(sql, given).rows)
         if len(rows) == 1:
             return StoredPod(*rows[0])  # type: ignore[arg-type]
         if rows:
             names = ", ".join(str(row[1]) for row in rows[:NAMES_MAX])
             more = ", …" if len(rows) > NAMES_MAX else ""
-            rule = f"is the name of several pods; name one by its UID: {names}{more}"
-            raise InputError(rule, source=str(folder), value=cut_short(name))
-    raise InputError("is no pod of the run", source=str(folder), value=cut_short(name))
+            raise InputError(f"{rule}: {names}{more}", source=str(folder), value=cut_short(name))
+    rule = "is no pod or workload of the run"
+    raise InputError(rule, source=str(folder), value=cut_short(name))
 
 
 def _group_equal(rows: Sequence[tuple[object, ...]]) -> tuple[Attempts, ...]:

@@ -10,6 +10,7 @@ from typing import cast
 
 from roadstead.invariants.simulated_rows import (
     AllocationRow,
+    ClassSampleRow,
     DeviceRow,
     NodeRow,
     PodRow,
@@ -23,10 +24,13 @@ from roadstead.report.parquet import Decoder
 
 PODS = (
     *("number", "uid", "class", "created_us", "bound_us", "started_us", "ended_us"),
-    *("ending", "node", "namespace", "name", "owner"),
+    *("ending", "node", "namespace", "name", "owner", "first_tried_us", "waited_us"),
 )
 CLASSES = ("class", "requests", "from_devices", "claims")
 DEVICES = ("driver", "pool", "device", "slice", "node", "capacity", "consumes", "counters")
+COUNTED = frozenset({"pending", "running", "ended"})
+"""Metrics of samples that are numbers of pods."""
+CLASS_SAMPLES = ("time_us", "class", "created", "pending", "running", "finished", "removed")
 ALLOCATIONS = (
     *("time_us", "what", "claim", "pod", "driver", "pool", "device"),
     *("request", "admin_access", "share", "consumed"),
@@ -68,7 +72,11 @@ def _read_run(folder: Path, decoder: Decoder) -> RunTables:
     pods = [_pod(row) for row in rows_of("pods", PODS)]
     classes = rows_of("classes", CLASSES)
     attempts = rows_of("attempts", ("time_us", "pod", "outcome", "node"))
-    nodes = rows_of("nodes", ("time_us", "node", "allocatable", "pods"))
+    first_attempts: dict[int, int] = {}
+    for time_us, number, *_ in attempts:
+        at_us, pod = cast("int", time_us), cast("int", number)
+        first_attempts[pod] = min(at_us, first_attempts.get(pod, at_us))
+    nodes = rows_of("nodes", ("time_us", "node", "allocatable", "pods", "zone"))
     samples = rows_of("samples", ("time_us", "zone", "metric", "value"))
     return RunTables(
         pods,
@@ -81,19 +89,24 @@ def _read_run(folder: Path, decoder: Decoder) -> RunTables:
                 str(node),
                 None if allocatable is None else json.loads(str(allocatable)),
                 cast("int", pods_max or 0),
+                cast("str | None", zone),
             )
-            for time_us, node, allocatable, pods_max in nodes
+            for time_us, node, allocatable, pods_max, zone in nodes
         ],
         bound_attempts=[
             (cast("int", time_us), cast("int", pod), str(node))
             for time_us, pod, outcome, node in attempts
             if outcome == "bound"
         ],
-        # Samples of a zone are left out: the fleet's samples cover all nodes.
         samples=[
-            SampleRow(cast("int", time_us), str(metric), cast("float", value))
+            SampleRow(cast("int", time_us), str(metric), cast("float", value), str(zone))
             for time_us, zone, metric, value in samples
-            if not zone
+            if metric in COUNTED
+        ],
+        first_attempts=first_attempts,
+        class_samples=[
+            ClassSampleRow(*cast("tuple[int, int | None, int, int, int, int, int]", row))
+            for row in rows_of("class_samples", CLASS_SAMPLES)
         ],
         from_devices={
             cast("int", number): frozenset(_names(names)) for number, _, names, _ in classes
@@ -111,7 +124,7 @@ def _names(text: object) -> list[str]:
 
 def _pod(row: tuple[object, ...]) -> PodRow:
     number, uid, pod_class, created_us, bound_us, started_us, ended_us, *more = row
-    ending, node, namespace, name, owner = more
+    ending, node, namespace, name, owner, first_tried_us, waited_us = more
     return PodRow(
         cast("int", number),
         str(uid),
@@ -125,6 +138,8 @@ def _pod(row: tuple[object, ...]) -> PodRow:
         str(namespace),
         str(name),
         cast("str | None", owner),
+        cast("int | None", first_tried_us),
+        cast("int | None", waited_us),
     )
 
 

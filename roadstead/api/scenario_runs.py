@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import cast
 
 from roadstead.api.run_folder import write_summary
+from roadstead.bench.machine import own_memory_bytes
 from roadstead.config.scenario.read import ScenarioFile
 from roadstead.config.scenario.vary import unpacked, vary
 from roadstead.cycle.batch import CompiledKernel
@@ -69,7 +70,12 @@ def _play(plan: CompiledScenario, variant: Variant, folder: Path | None) -> dict
     recorder = MetricsRecorder(plan)
     if folder is None:
         play_to_horizon(
-            plan, variant, recorder, compiled_kernel, read_processor_s=time.process_time
+            plan,
+            variant,
+            recorder,
+            compiled_kernel,
+            read_processor_s=time.process_time,
+            read_memory_bytes=own_memory_bytes,
         )
         return recorder.finish()
     # An earlier start of this run, lost or stopped, may have written the folder.
@@ -80,6 +86,7 @@ def _play(plan: CompiledScenario, variant: Variant, folder: Path | None) -> dict
         folder,
         compiled_kernel,
         read_processor_s=time.process_time,
+        read_memory_bytes=own_memory_bytes,
         also=recorder,
     )
     write_summary(folder, summary)

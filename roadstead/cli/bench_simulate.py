@@ -19,6 +19,7 @@ from roadstead import __version__
 from roadstead.bench.calibration import CALIBRATED_S, Calibration, calibrate
 from roadstead.bench.machine import (
     commit_of,
+    own_memory_bytes,
     own_peak_bytes,
     reset_peak_memory,
     this_machine,
@@ -128,6 +129,7 @@ def measure(
             compiled_kernel,
             lambda engine: on_progress(plan.name, engine),
             read_processor_s=time.process_time,
+            read_memory_bytes=own_memory_bytes,
         )
     return figures_of(plan, summary, calibration, own_peak_bytes())
 

@@ -38,8 +38,7 @@ if TYPE_CHECKING:
     help="Stop the count at N replicas [default: 1,000,000].",
 )
 @click.option(
-    "--changes",
-    "max_changes",
+    "--max-changes",
     type=click.IntRange(0),
     metavar="N",
     help="Number of changes to show that would admit the next replica; 0 tries none [default: 5].",

@@ -34,10 +34,10 @@ def query_command(folder: Path, sql: str, output_format: QueryFormat, rows: int)
     """Query the tables of simulated runs with SQL (duckdb).
 
     RUN is the folder of roadstead simulate, or that of one run, also of roadstead sweep --tables.
-    The tables are pods, classes, attempts, events, nodes, samples, devices and allocations; with
-    several runs each begins with the columns config and seed. Times are microseconds from the start
-    of the scenario. A statement is one SELECT, FROM, WITH, DESCRIBE, SUMMARIZE or EXPLAIN; it reads
-    these tables and no other file, and uses at most 2 GB of memory.
+    The tables are pods, classes, attempts, events, nodes, samples, class_samples, devices and
+    allocations; with several runs each begins with the columns config and seed. Times are
+    microseconds from the start of the scenario. A statement is one SELECT, FROM, WITH, DESCRIBE,
+    SUMMARIZE or EXPLAIN; it reads these tables and no other file, and uses at most 2 GB of memory.
 
     \b
     Examples:
@@ -50,6 +50,10 @@ def query_command(folder: Path, sql: str, output_format: QueryFormat, rows: int)
       roadstead query small.run "SELECT plugins, count(DISTINCT pod) AS pods,
         count(*) AS attempts FROM attempts WHERE outcome = 'pending'
         GROUP BY plugins ORDER BY pods DESC"
+    Which reasons refused how many nodes?
+      roadstead query small.run "SELECT reason, sum(nodes) AS nodes FROM
+        (SELECT unnest(reasons) AS reason, unnest(reason_nodes) AS nodes
+        FROM attempts) GROUP BY reason ORDER BY nodes DESC"
     How did pods end, by hour?
       roadstead query small.run "SELECT ended_us // 3600000000 AS hour,
         ending, count(*) AS pods FROM pods WHERE ending IS NOT NULL

@@ -49,10 +49,12 @@ def why_command(
     """Explain the life of a pod: created, tried, refused by whom, bound, why there, ended how.
 
     RUN is the folder of roadstead simulate, or that of one run; POD a name, NAMESPACE/NAME, a UID,
-    or the beginning of one. Its life is from the tables. Why it was bound to its node, plugin by
-    plugin, is found by playing the run again up to then; that takes as long as the run took to get
-    there, and needs the files that the scenario names, unchanged. A run of roadstead sweep --tables
-    cannot be played again: its life is shown alone.
+    or the beginning of one; or a workload with one pod: deploy/api, or an entry of the scenario.
+    Of a workload with several pods, the first ones are listed. The life of a pod is from the
+    tables. Why it was bound to its node, plugin by plugin, is found by playing the run again up to
+    then; that takes as long as the run took to get there, and needs the files that the scenario
+    names, unchanged. A run of roadstead sweep --tables cannot be played again: its life is shown
+    alone.
 
     \b
     Examples:

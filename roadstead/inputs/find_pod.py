@@ -62,7 +62,7 @@ def find_pod(inputs: RunInputs, name: str) -> FoundPod:
     Raises:
         InputError: there is none, or it is not clear which one.
     """
-    kind, name_or_key = _split_kind(name)
+    kind, name_or_key = kind_of(name)
     pods = list(_pods(inputs))
     if not kind or kind == "Pod":
         same = [each for each in pods if name_or_key in (each.identity.key, each.identity.name)]
@@ -94,8 +94,8 @@ def _pods(inputs: RunInputs) -> Iterator[InputPod]:
         yield InputPod(*running)
 
 
-def _split_kind(name: str) -> tuple[str, str]:
-    """Split into (kind, name or namespace/name); the kind is "" if none is named."""
+def kind_of(name: str) -> tuple[str, str]:
+    """Split a name into (kind, name or namespace/name); the kind is "" if none is named."""
     first, _, rest = name.replace(" ", "/", 1).partition("/")
     if first.lower() in POD_KINDS and rest:
         return "Pod", rest

@@ -11,7 +11,10 @@ DeviceId = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class PodRow:
-    """A row of `pods`; times in microseconds, None for what did not occur."""
+    """A row of `pods`; times in microseconds, None for what did not occur.
+
+    waited_us: from creation to bind.
+    """
 
     number: int
     uid: str
@@ -25,6 +28,8 @@ class PodRow:
     namespace: str = ""
     name: str = ""
     owner: str | None = None
+    first_tried_us: int | None = None
+    waited_us: int | None = None
 
     @property
     def is_on_node(self) -> bool:
@@ -34,21 +39,36 @@ class PodRow:
 
 @dataclass(frozen=True, slots=True)
 class NodeRow:
-    """A row of `nodes`. allocatable: None if the node was removed."""
+    """A row of `nodes`. allocatable, zone: None if the node was removed."""
 
     time_us: int
     node: str
     allocatable: Mapping[str, int] | None
     pods: int
+    zone: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SampleRow:
-    """A row of `samples` that concerns the whole fleet."""
+    """A row of `samples` with a number of pods. zone: "" for the whole fleet."""
 
     time_us: int
     metric: str
     value: float
+    zone: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ClassSampleRow:
+    """A row of `class_samples`. pod_class: None for the classes without rows of their own."""
+
+    time_us: int
+    pod_class: int | None
+    created: int
+    pending: int
+    running: int
+    finished: int
+    removed: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +105,7 @@ class AllocationRow:
 class RunTables:
     """The tables of a run. requests: by class. bound_attempts: (time, pod, node) of each bind.
 
+    first_attempts: time of the first attempt by number of the pod.
     from_devices: by class, extended resources that devices may serve on nodes that do not offer
     them. claims: by class, the names of a pod's claims, with a star in place of the pod's name.
     """
@@ -98,6 +119,8 @@ class RunTables:
     claims: Mapping[int, Sequence[str]] = field(default_factory=dict)
     devices: Sequence[DeviceRow] = ()
     allocations: Sequence[AllocationRow] = ()
+    first_attempts: Mapping[int, int] = field(default_factory=dict)
+    class_samples: Sequence[ClassSampleRow] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Rules of a simulated run, checked on its tables alone.
 
     one place       a pod has one row, its times are in order, and one attempt bound it
-    conservation    every created pod is pending, running or ended
+    conservation    every created pod is pending, running or ended, in all and of each class
     capacity        no bind exceeds what its node has
 
 Nothing here is shared with the simulator: the rules read only rows.
@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
+from roadstead.invariants.simulated_counts import check_classes, check_zones
 from roadstead.invariants.simulated_devices import check_devices
 from roadstead.invariants.simulated_rows import (
     NodeRow,
@@ -33,6 +34,8 @@ def check_run(tables: RunTables) -> Iterator[RunViolation]:
     yield from _check_attempts(tables)
     yield from _check_nodes(tables)
     yield from _check_samples(tables)
+    yield from check_classes(tables)
+    yield from check_zones(tables)
     yield from check_devices(tables.pods, tables.claims, tables.devices, tables.allocations)
 
 
@@ -45,12 +48,19 @@ def _check_pods(pods: Iterable[PodRow]) -> Iterator[RunViolation]:
             yield RunViolation("one place", pod.uid, "is in the table twice")
         uids.add(pod.uid)
         numbers.add(pod.number)
-        times = (pod.created_us, pod.bound_us, pod.started_us, pod.ended_us)
+        times = (
+            *(pod.created_us, pod.first_tried_us, pod.bound_us),
+            *(pod.started_us, pod.ended_us),
+        )
         known = [each for each in times if each is not None]
         if known != sorted(known):
             yield RunViolation("one place", pod.uid, f"its times are not in order: {times}")
         if (pod.bound_us is None) != (pod.node is None):
             yield RunViolation("one place", pod.uid, "has a node without a bind, or the opposite")
+        waited_us = None if pod.bound_us is None else pod.bound_us - pod.created_us
+        if pod.waited_us != waited_us:
+            text = f"waited {pod.waited_us} us, and {waited_us} by its creation and bind"
+            yield RunViolation("one place", pod.uid, text)
         if (pod.ended_us is None) != (pod.ending is None):
             yield RunViolation("one place", pod.uid, "has an end without a time, or the opposite")
     if numbers != set(range(len(numbers))):
@@ -59,7 +69,7 @@ def _check_pods(pods: Iterable[PodRow]) -> Iterator[RunViolation]:
 
 
 def _check_attempts(tables: RunTables) -> Iterator[RunViolation]:
-    """Each bound pod has exactly one attempt that bound it, at its time and to its node."""
+    """Each bound pod has one attempt that bound it, then and there; the first has its time."""
     bound = {pod.number: (pod.bound_us, pod.node) for pod in tables.pods if pod.node is not None}
     attempts: Counter[int] = Counter()
     for time_us, number, node in tables.bound_attempts:
@@ -67,6 +77,11 @@ def _check_attempts(tables: RunTables) -> Iterator[RunViolation]:
         if bound.get(number) != (time_us, node):
             text = f"was bound to {node} at {time_us} us by an attempt, not so in pods"
             yield RunViolation("one place", f"pod {number}", text)
+    for pod in tables.pods:
+        first_us = tables.first_attempts.get(pod.number)
+        if pod.first_tried_us != first_us:
+            text = f"was first tried at {pod.first_tried_us} us, and at {first_us} by its attempts"
+            yield RunViolation("one place", pod.uid, text)
     for number in bound:
         if attempts[number] != 1:
             text = f"was bound by {attempts[number]} attempts"
@@ -155,7 +170,7 @@ def _check_samples(tables: RunTables) -> Iterator[RunViolation]:
     counts: Counter[str] = Counter()
     position = 0
     for row in sorted(tables.samples, key=lambda each: each.time_us):
-        if row.metric not in ("pending", "running", "ended"):
+        if row.zone or row.metric not in ("pending", "running", "ended"):
             continue
         while position < len(events) and events[position][0] <= row.time_us:
             _, metric, change = events[position]

@@ -59,8 +59,9 @@ from roadstead.simulator.virtual_cluster import VirtualCluster
 NO_WAKE_US: Final = 1 << 62
 """Later than any event: the queue has no planned timer."""
 
-STEPS_PER_PROGRESS: Final = 1024
-"""Steps between two calls of `on_progress`, which may read the size of the process."""
+WORK_PER_PROGRESS: Final = 1024
+"""Events, new pods and attempts between two calls of `on_progress`, which may read the size of the
+process. One step may create or decide any number of pods, so steps alone do not bound it."""
 
 
 class QueueFullError(RoadsteadError):
@@ -100,6 +101,9 @@ class Engine:
         self._names_used: Counter[str] = Counter()
         devices = scenario.cluster.devices
         self._has_claims = bool(devices.slices or devices.claims)
+        self._on_progress: Callable[[Engine], None] | None = None
+        # Since the last call of `_on_progress`.
+        self._work = 0
 
     def attach(self, cluster: VirtualCluster, delay: Delay | None = None) -> None:
         """Store the cluster, once, before `run`.
@@ -131,11 +135,14 @@ class Engine:
     ) -> None:
         """Play the scenario to its horizon, once.
 
-        on_progress: called every STEPS_PER_PROGRESS steps, for progress and limits. until_us: stop
-        there, after all events of that time, without the last sample.
+        on_progress: called at the start and then once per WORK_PER_PROGRESS, also within a step,
+        for progress and limits. until_us: stop there, after all events of that time, without the
+        last sample.
         """
+        self._on_progress = on_progress
+        self._show_progress()
         self._begin()
-        heap, horizon_us, steps = self._events.entries, self.scenario.horizon_us, 0
+        heap, horizon_us = self._events.entries, self.scenario.horizon_us
         if until_us is not None:
             horizon_us = min(horizon_us, until_us + 1)
         arrival = next(self._arrivals, None)
@@ -158,13 +165,18 @@ class Engine:
                 self._run_until_idle()
             if self._has_claims:
                 self._record_claims()
-            steps += 1
-            if on_progress is not None and not steps % STEPS_PER_PROGRESS:
-                on_progress(self)
+            self._work += 1
+            if self._work >= WORK_PER_PROGRESS:
+                self._show_progress()
         if until_us is not None:
             return
         self.now_us = horizon_us
         self._recorder.sample(self)
+
+    def _show_progress(self) -> None:
+        self._work = 0
+        if self._on_progress is not None:
+            self._on_progress(self)
 
     def _begin(self) -> None:
         """Create what exists at time 0: nodes, then running pods, then pending ones."""
@@ -236,6 +248,9 @@ class Engine:
             )
         for component in self._components if controller >= 0 else self._see_all_pods:
             self._add_commands(component, component.pod_created(pod))
+        self._work += 1
+        if self._work >= WORK_PER_PROGRESS:
+            self._show_progress()
         return pod
 
     def _place(self, pod: SimulatedPod) -> bool:
@@ -333,6 +348,9 @@ class Engine:
     def report(self, report: ReportPods) -> None:
         """Store the attempts of a scheduler's report that bound nothing."""
         self._failed.add(report, self.now_us)
+        self._work += len(report.bound) + len(report.pending_reasons)
+        if self._work >= WORK_PER_PROGRESS:
+            self._show_progress()
 
     def _record_claims(self) -> None:
         for change in self.cluster.pop_claim_changes():

@@ -122,11 +122,22 @@ def play_to_horizon(
     on_progress: Callable[[Engine], None] | None = None,
     *,
     read_processor_s: Callable[[], float],
+    read_memory_bytes: Callable[[], int],
 ) -> Engine:
-    """Play a scenario to its horizon and return its engine. on_progress: see `Engine.run`."""
+    """Play a scenario to its horizon and return its engine. on_progress: see `Engine.run`.
+
+    read_processor_s, read_memory_bytes: of this process. Raises OSError, QueueFullError,
+    LimitExceededError.
+    """
     engine = prepare_engine(scenario, variant, recorder, compiled_kernel, read_processor_s)
+
+    def check_limits(engine: Engine) -> None:
+        check_memory(scenario.limits.memory_bytes, read_memory_bytes())
+        if on_progress is not None:
+            on_progress(engine)
+
     try:
-        engine.run(on_progress)
+        engine.run(check_limits)
         engine.validate()
     except LimitExceededError as error:
         raise LimitExceededError(f"at {time_text(engine.now_us)}: {error}") from error
@@ -141,7 +152,7 @@ def play(
     on_progress: Callable[[Engine], None] | None = None,
     *,
     read_processor_s: Callable[[], float],
-    read_memory_bytes: Callable[[], int] = lambda: 0,
+    read_memory_bytes: Callable[[], int],
     also: Recorder | None = None,
 ) -> RunSummary:
     """Play a scenario, write its tables, and return its figures.
@@ -155,20 +166,15 @@ def play(
         directory, scenario, run_plan(scenario, variant).binding_profiles().devices
     )
     recorder.devices(device_rows(scenario.cluster.devices.slices))
-
-    def check_limits(engine: Engine) -> None:
-        check_memory(scenario.limits.memory_bytes, read_memory_bytes())
-        if on_progress is not None:
-            on_progress(engine)
-
     recorders = recorder if also is None else Recorders(recorder, also)
     engine = play_to_horizon(
         scenario,
         variant,
         recorders,
         compiled_kernel,
-        check_limits,
+        on_progress,
         read_processor_s=read_processor_s,
+        read_memory_bytes=read_memory_bytes,
     )
     recorder.close(engine)
     counts, (waits, waits_of) = engine.simulated_pods.counts, recorder.counts.waits()

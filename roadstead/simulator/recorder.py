@@ -11,6 +11,7 @@ from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.queue.reports import PendingReason
 from roadstead.simulator.allocation_rows import AllocationRows
+from roadstead.simulator.class_totals import ClassTotals
 from roadstead.simulator.component import Note
 from roadstead.simulator.recording import RecordedWorld, Recorder
 from roadstead.simulator.samples import sample_rows
@@ -39,6 +40,7 @@ class TableRecorder(Recorder):
         self._events = TableWriter(directory, "events", max_rows)
         self._nodes = TableWriter(directory, "nodes", max_rows)
         self._samples = TableWriter(directory, "samples", max_rows)
+        self._class_samples = TableWriter(directory, "class_samples", max_rows)
         self._classes = TableWriter(directory, "classes", max_rows)
         self._devices = TableWriter(directory, "devices", max_rows)
         self._allocations = TableWriter(directory, "allocations", max_rows)
@@ -47,6 +49,7 @@ class TableRecorder(Recorder):
         # facts takes long; it stays valid, as `_number_of` keeps the facts.
         self._number_of: dict[PodFacts, int] = {}
         self._number_by_id: dict[int, int] = {}
+        self._class_totals = ClassTotals()
 
     def pod_ended(self, pod: SimulatedPod) -> None:
         """Record a pod that has ended."""
@@ -54,7 +57,9 @@ class TableRecorder(Recorder):
 
     def bound(self, now_us: int, pod: SimulatedPod) -> None:
         """Record that a pod was bound to its node."""
-        self._attempts.append((now_us, pod.number, "bound", pod.node, None, None, None, None))
+        self._attempts.append(
+            (now_us, pod.number, "bound", pod.node, None, None, (), (), None, None)
+        )
 
     def not_bound(
         self,
@@ -74,6 +79,8 @@ class TableRecorder(Recorder):
                 None,
                 nominated or None,
                 reason.message,
+                [name for name, _ in reason.reasons],
+                [nodes for _, nodes in reason.reasons],
                 ",".join(reason.plugins),
                 ",".join(victims) or None,
             )
@@ -118,12 +125,17 @@ class TableRecorder(Recorder):
         """Record the state of the fleet."""
         for row in sample_rows(world):
             self._samples.append((world.now_us, *row))
+        for counts in self._class_totals.changed(
+            world.simulated_pods.by_class(), self._class_number
+        ):
+            self._class_samples.append((world.now_us, *counts))
 
     def close(self, world: RecordedWorld) -> None:
         """Write the pods that have not ended, and the remaining rows. Raises OSError."""
         for pod in world.pods.values():
             self._append_pod(pod, None)
-        in_time = self._attempts, self._events, self._nodes, self._samples
+        samples = self._samples, self._class_samples
+        in_time = self._attempts, self._events, self._nodes, *samples
         for table in (self._pods, *in_time, self._classes, self._devices, self._allocations):
             table.close()
 

@@ -4,6 +4,10 @@ Fragmentation follows "Beware of Fragmentation" (Weng et al., USENIX ATC'23), fo
 node as a whole: its free amount is a fragment for a pod that requests the resource and does not fit
 on the node. The metric is the mean fragment over the typical pods, summed over nodes. Typical pods
 are those of the classes with most pods so far.
+
+The largest pod has the proportions of the median typical pod and fits on one node: its amounts are
+the largest multiple of the median requests for which one node has room in all resources at once.
+The maxima of single resources may be on different nodes, so no pod of that size need fit.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ from roadstead.nodes.columns import I64, Bools
 from roadstead.simulator.simulated_pods import ON_NODE, LifeState
 
 if TYPE_CHECKING:
-    from roadstead.nodes.table import NodeTable
+    from roadstead.queue.reports import PendingReason
     from roadstead.simulator.recording import RecordedWorld
 
 SampleRow = tuple[str, str, str, float]
@@ -32,15 +36,31 @@ WHOLE_FLEET: Final = ""
 TYPICAL_CLASSES: Final = 32
 """Maximum number of classes of typical pods; each costs a pass over all nodes."""
 
+MAX_REASONS: Final = 32
+"""Maximum number of reasons in a sample; the less frequent ones are counted as OTHER_REASONS."""
+
+MAX_REASON_CHARS: Final = 200
+"""Maximum length of a reason in a sample."""
+
+OTHER_REASONS: Final = "other reasons"
+
 METRICS: Final = {
     "pending": "pods that wait for a node",
-    "running": "pods on nodes",
+    "running": "pods on nodes, also by zone",
     "ended": "pods that have ended so far",
     "nodes": "nodes",
     "pending by plugin": "waiting pods by the plugins that refused them (in place of the resource)",
+    "pending by reason": (
+        "waiting pods by a reason that refused nodes to them; a pod may have several (in place of "
+        "the resource)"
+    ),
     "allocatable": "allocatable amount of a resource",
     "requested": "amount that pods on nodes request",
     "largest free": "the largest free amount on one node",
+    "largest pod": (
+        "amount of the largest pod that fits on one node, of those with the proportions of the "
+        "median typical pod"
+    ),
     "fragmentation": "free amount that a typical pod cannot use, as expected value",
 }
 """Metrics and their meaning. CPU is in milli-CPU, memory in bytes."""
@@ -54,15 +74,32 @@ def sample_rows(world: RecordedWorld) -> Iterator[SampleRow]:
     yield WHOLE_FLEET, "ended", "", float(counts[LifeState.ENDED])
     yield WHOLE_FLEET, "nodes", "", float(len(world.nodes))
     if counts[LifeState.PENDING]:
-        refused_by = Counter(",".join(each.plugins) for each in world.cluster.pending())
-        for plugins, pods in sorted(refused_by.items()):
-            yield WHOLE_FLEET, "pending by plugin", plugins, float(pods)
-    yield from _resource_rows(world.cluster.table, world.simulated_pods.typical(TYPICAL_CLASSES))
+        yield from _pending_rows(world.cluster.pending())
+    yield from _zone_rows(world)
 
 
-def _resource_rows(
-    table: NodeTable, typical: Sequence[tuple[PodFacts, int]]
-) -> Iterator[SampleRow]:
+def _pending_rows(pending: Sequence[PendingReason]) -> Iterator[SampleRow]:
+    """Yield how many pods wait, by plugins and by reason."""
+    refused_by: Counter[str] = Counter()
+    reasons: Counter[str] = Counter()
+    for each in pending:
+        refused_by[",".join(each.plugins)] += 1
+        # A pod that reached no node has only a message: it was not tried yet, or is gated.
+        names = [name for name, _ in each.reasons] or [each.message]
+        reasons.update({name[:MAX_REASON_CHARS] for name in names})
+    for plugins, pods in sorted(refused_by.items()):
+        yield WHOLE_FLEET, "pending by plugin", plugins, float(pods)
+    by_pods = sorted(reasons.items(), key=lambda each: (-each[1], each[0]))
+    shown = sorted(by_pods[:MAX_REASONS])
+    if others := sum(pods for _, pods in by_pods[MAX_REASONS:]):
+        shown.append((OTHER_REASONS, others))
+    for name, pods in shown:
+        yield WHOLE_FLEET, "pending by reason", name, float(pods)
+
+
+def _zone_rows(world: RecordedWorld) -> Iterator[SampleRow]:
+    """Yield the amounts of each resource, for the fleet and by zone, and running pods by zone."""
+    table, typical = world.cluster.table, world.simulated_pods.typical(TYPICAL_CLASSES)
     columns, rows = table.columns, slice(0, len(table))
     columns.fit_resources()
     names = table.resource_names
@@ -70,18 +107,92 @@ def _resource_rows(
     free: I64 = np.maximum(allocatable - requested, 0)
     has_room = columns.pod_count[rows] < columns.allocatable_pods[rows]
     fragments = _fragments(free, has_room, names, typical)
+    largest = _LargestPod(free, has_room, names, typical)
+    running = _running(world)
     zones = columns.zone[rows]
     # Zones, each with a mask of its nodes.
     parts = [(WHOLE_FLEET, np.ones(len(zones), dtype=np.bool_))]
     known = [(columns.zones.values[code], zones == code) for code in np.unique(zones)]
     parts += sorted((each for each in known if each[0]), key=lambda each: each[0])
     for zone, mask in parts:
+        if zone:
+            yield zone, "running", "", float(running[mask].sum())
+        largest_pod = largest.amounts(mask)
         for code, resource in enumerate(names):
             yield zone, "allocatable", resource, float(allocatable[code, mask].sum())
             yield zone, "requested", resource, float(requested[code, mask].sum())
             yield zone, "largest free", resource, float(free[code, mask].max(initial=0))
+            if resource in largest_pod:
+                yield zone, "largest pod", resource, float(largest_pod[resource])
             if resource in fragments:
                 yield zone, "fragmentation", resource, float(fragments[resource][mask].sum())
+
+
+def _running(world: RecordedWorld) -> I64:
+    """Return the number of pods on each node of the table: int64[node]."""
+    table, by_uid = world.cluster.table, world.simulated_pods.by_uid
+    counted: I64 = table.columns.pod_count[: len(table)]
+    total = sum(world.simulated_pods.counts[state] for state in ON_NODE)
+    if counted.sum() == total:
+        return counted
+    # The table also has pods that are not bound yet: a decision takes time, or they wait at Permit.
+    on_nodes = Counter(pod.node for pod in by_uid.values() if pod.state in ON_NODE)
+    names = table.columns.names[: len(table)]
+    return np.array([on_nodes[name] for name in names], dtype=np.int64)
+
+
+class _LargestPod:
+    """The largest pods with the proportions of the median typical pod. Arguments: `_fragments`."""
+
+    def __init__(
+        self,
+        free: I64,
+        has_room: Bools,
+        names: Sequence[str],
+        typical: Sequence[tuple[PodFacts, int]],
+    ) -> None:
+        self._free = free
+        median = _median_requests(typical)
+        # Code, name and amount of each resource that the median pod requests.
+        self._requests = [
+            (code, name, median[name]) for code, name in enumerate(names) if median.get(name)
+        ]
+        if not self._requests:
+            return
+        amounts = np.array([amount for _, _, amount in self._requests], dtype=np.float64)
+        codes = [code for code, _, _ in self._requests]
+        multiples = (free[codes] / amounts[:, np.newaxis]).min(axis=0)
+        self._multiples: NDArray[np.float64] = np.where(has_room, multiples, 0.0)
+
+    def amounts(self, mask: Bools) -> dict[str, int]:
+        """Return by resource the amount of the largest pod that fits on a node of the mask."""
+        if not self._requests or not mask.any():
+            return {name: 0 for _, name, _ in self._requests}
+        node = int(np.where(mask, self._multiples, -1.0).argmax())
+        multiple = float(self._multiples[node])
+        # Rounding must not make the pod larger than what is free.
+        return {
+            name: min(int(multiple * amount), int(self._free[code, node]))
+            for code, name, amount in self._requests
+        }
+
+
+def _median_requests(typical: Sequence[tuple[PodFacts, int]]) -> dict[str, int]:
+    """Return by resource the lower median of what typical pods request; most may request none."""
+    total = sum(count for _, count in typical)
+    requested: dict[str, list[tuple[int, int]]] = {}
+    for facts, count in typical:
+        for name, amount in facts.requests:
+            requested.setdefault(name, []).append((amount, count))
+    found = {}
+    for name, pods in requested.items():
+        missing = total - sum(count for _, count in pods)
+        reached = 0
+        for amount, count in sorted([(0, missing), *pods]):
+            found[name], reached = amount, reached + count
+            if 2 * reached >= total:
+                break
+    return found
 
 
 def _fragments(

@@ -16,6 +16,7 @@ a lost node, or deleted by force.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -128,6 +129,30 @@ class SimulatedPod:
         return self.identity.uid
 
 
+REMOVED: Final = frozenset({Ending.DELETED, Ending.EVICTED, Ending.PREEMPTED, Ending.LOST})
+"""Endings of pods that did not end by themselves."""
+
+
+@dataclass(slots=True, eq=False)
+class ClassCounts:
+    """How many pods of a class there were so far, and what became of them.
+
+    facts: of the class, None for all classes that are not counted by themselves. running: pods on
+    nodes. finished: done or failed. removed: see `REMOVED`.
+    """
+
+    facts: PodFacts | None
+    created: int = 0
+    running: int = 0
+    finished: int = 0
+    removed: int = 0
+
+    def totals(self) -> tuple[int, int, int, int, int]:
+        """Return created, pending, running, finished, removed."""
+        pending = self.created - self.running - self.finished - self.removed
+        return self.created, pending, self.running, self.finished, self.removed
+
+
 class SimulatedPods:
     """The pods that have not ended, by UID, and how many are in which state.
 
@@ -138,9 +163,9 @@ class SimulatedPods:
         self.by_uid: dict[str, SimulatedPod] = {}
         self.counts: Counter[LifeState] = Counter()
         self.created = 0
-        # By id, as hashing facts takes long: facts, and their number of pods in a list of one, so
-        # that it can be increased. The facts are kept so that no others get their id.
-        self._classes: dict[int, tuple[PodFacts, list[int]]] = {}
+        # By id, as hashing facts takes long. The facts are kept so that no others get their id.
+        self._classes: dict[int, ClassCounts] = {}
+        self._uncounted = ClassCounts(None)
 
     def create(self, pod: SimulatedPod) -> None:
         """Add a pending pod. AssertionError for a UID that is in use."""
@@ -150,18 +175,25 @@ class SimulatedPods:
         self.counts[LifeState.PENDING] += 1
         self.created += 1
         counted = self._classes.get(id(pod.facts))
-        if counted is not None:
-            counted[1][0] += 1
-        elif len(self._classes) < MAX_COUNTED_CLASSES:
-            self._classes[id(pod.facts)] = pod.facts, [1]
+        if counted is None:
+            counted = self._uncounted
+            if len(self._classes) < MAX_COUNTED_CLASSES:
+                counted = self._classes[id(pod.facts)] = ClassCounts(pod.facts)
+        counted.created += 1
 
     def typical(self, limit: int) -> list[tuple[PodFacts, int]]:
         """Return the facts that most pods had so far, each with its number of pods, most first.
 
         limit: of the number of facts.
         """
-        counted = [(facts, count[0]) for facts, count in self._classes.values()]
+        counted = [(each.facts, each.created) for each in self._classes.values() if each.facts]
         return sorted(counted, key=lambda each: -each[1])[:limit]
+
+    def by_class(self) -> Iterator[ClassCounts]:
+        """Yield the counts of each class, in the order of their first pods; then of the others."""
+        yield from self._classes.values()
+        if self._uncounted.created:
+            yield self._uncounted
 
     def apply(self, pod: SimulatedPod, event: LifeEvent) -> None:
         """Move a pod by an event. IllegalTransitionError, with nothing changed, if none allows it.
@@ -171,9 +203,18 @@ class SimulatedPods:
         transition = TABLE.follow(pod.uid, pod.state, event, pod.history)
         self.counts[pod.state] -= 1
         self.counts[transition.target] += 1
+        was_on_node = pod.state in ON_NODE
         pod.state, pod.history = transition.target, transition.extend(pod.history)
         if pod.state is LifeState.ENDED:
+            counted = self._classes.get(id(pod.facts), self._uncounted)
+            counted.running -= was_on_node
+            if pod.ends_as in REMOVED:
+                counted.removed += 1
+            else:
+                counted.finished += 1
             del self.by_uid[pod.uid]
+        elif not was_on_node:
+            self._classes.get(id(pod.facts), self._uncounted).running += 1
 
     def validate(self) -> None:
         """Check that counts and states agree, and that pods on nodes have one (O(pods))."""
@@ -182,6 +223,15 @@ class SimulatedPods:
             if state is not LifeState.ENDED:
                 assert self.counts[state] == counts[state], f"pods {state}: counted wrongly"
         assert sum(self.counts.values()) == self.created, "a pod was created and is nowhere"
+        totals = [
+            sum(each) for each in zip(*(each.totals() for each in self.by_class()), strict=True)
+        ]
+        if totals:
+            on_nodes, ended = sum(counts[each] for each in ON_NODE), self.counts[LifeState.ENDED]
+            assert totals[:3] == [self.created, counts[LifeState.PENDING], on_nodes], (
+                "classes differ"
+            )
+            assert totals[3] + totals[4] == ended, "classes differ"
         for pod in self.by_uid.values():
             is_on_node = pod.state in ON_NODE
             assert is_on_node == bool(pod.node), f"{pod.uid} is {pod.state} on {pod.node!r}"

@@ -17,14 +17,14 @@ from typing import Final
 
 from arro3.core import DataType
 
-from roadstead.report.arrow import FLOAT64, INT64, STRING, column, make_table
+from roadstead.report.arrow import FLOAT64, INT64, STRING, column, list_of, make_table
 from roadstead.report.parquet import encode_parquet
 from roadstead.simulator.limits import LimitExceededError, PartDiffersError
 
 PART_ROWS: Final = 1 << 16
 """Maximum rows of a part, which are in memory until they are written."""
 
-Row = tuple[int | float | str | None, ...]
+Row = tuple[int | float | str | Sequence[int | str] | None, ...]
 
 COLUMNS: Final[Mapping[str, Mapping[str, tuple[DataType, str]]]] = {
     "pods": {
@@ -68,6 +68,8 @@ COLUMNS: Final[Mapping[str, Mapping[str, tuple[DataType, str]]]] = {
         "node": (STRING, "the node, if it was bound"),
         "nominated": (STRING, "the node to which it was nominated"),
         "message": (STRING, "why it was not bound, as the scheduler reports it"),
+        "reasons": (list_of(STRING), "the reasons that nodes were refused; empty if it was bound"),
+        "reason_nodes": (list_of(INT64), "for each of `reasons`, the number of nodes"),
         "plugins": (STRING, "the plugins that refused it, separated by commas"),
         "victims": (STRING, "UIDs of the pods that were preempted for it, separated by commas"),
     },
@@ -121,6 +123,15 @@ COLUMNS: Final[Mapping[str, Mapping[str, tuple[DataType, str]]]] = {
         "metric": (STRING, "what was measured"),
         "resource": (STRING, "the resource, if the metric is of one"),
         "value": (FLOAT64, "the value"),
+    },
+    "class_samples": {
+        "time_us": (INT64, "when the sample was taken"),
+        "class": (INT64, "the class; null for all after the first 4,096 classes, together"),
+        "created": (INT64, "its pods so far"),
+        "pending": (INT64, "those that wait for a node"),
+        "running": (INT64, "those on nodes"),
+        "finished": (INT64, "those that are done or failed"),
+        "removed": (INT64, "those that were deleted, evicted, preempted or lost"),
     },
 }
 """Columns by table, in order: type and meaning. The documentation lists these."""

@@ -170,7 +170,7 @@ def test_a_pod_that_never_ran_has_attempts_and_no_node() -> None:
 def test_wrong_questions_about_a_pod_are_input_errors() -> None:
     result = roadstead.simulate(SCENARIO, seed=0)
 
-    with pytest.raises(roadstead.InputError, match="is no pod of the run"):
+    with pytest.raises(roadstead.InputError, match="is no pod or workload of the run"):
         result.why("nothing")
     with pytest.raises(roadstead.InputError, match="is no run"):
         result.why("pod-0-0", run="default-9")

@@ -299,10 +299,12 @@ def test_why_has_the_life_but_no_scores_if_an_input_has_changed(run: Run, played
 @pytest.mark.parametrize(
     ("arguments", "rule"),
     [
-        (["task-0"], "is the name of several pods; name one by its UID"),
-        (["task-9"], "is no pod of the run"),
-        (["%"], "is no pod of the run"),
-        (["' OR 1=1 --"], "is no pod of the run"),
+        (["task-0"], "is no pod; the names of several pods begin with it: shop/task-0-0, "),
+        (["tasks"], "is a workload; name one of its pods: shop/task-0-0, "),
+        (["deploy/tasks"], "is no pod or workload of the run"),
+        (["task-9"], "is no pod or workload of the run"),
+        (["%"], "is no pod or workload of the run"),
+        (["' OR 1=1 --"], "is no pod or workload of the run"),
         (["task-0-5", "--at", "soon"], "--at"),
         (["task-0-5", "--at", "1s"], "is no time at which the pod exists"),
         (["task-0-5", "--seed", "7"], "has no such run with tables"),
@@ -315,6 +317,20 @@ def test_why_refuses_wrong_questions(
 
     assert result.exit_code == 2
     assert rule in result.stderr
+
+
+def test_why_finds_the_pods_of_a_controller_by_its_name(run: Run, scenario: Path) -> None:
+    template = {"metadata": {"labels": {"app": "api"}}, "spec": SPEC}
+    spec = {"replicas": 1, "selector": {"matchLabels": {"app": "api"}}, "template": template}
+    api = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "api"}, "spec": spec}
+    Path("api.yaml").write_text(json.dumps(api))
+    workload = "workload: [{deployment: {template: api.yaml}}]\n"
+    scenario.write_text(SCENARIO[: SCENARIO.index("workload")] + workload + "horizon: 1h\n")
+    assert run("simulate", scenario).exit_code == 0
+
+    for name in ("deploy/api", "Deployment/api", "api"):
+        result = run("why", "busy.run", name, "--tables-only")
+        assert "api-" in result.stdout, result.stderr
 
 
 def test_query_prints_tables_csv_and_json(run: Run, played: Path) -> None:

@@ -186,3 +186,21 @@ def test_options_of_a_sweep_have_no_use_with_two_finished_runs(run, tmp_path, fl
 
     assert result.exit_code == 2
     assert "has no use with two finished runs" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "flags"),
+    [
+        ("sweep", ("--seeds", 1)),
+        ("sweep", ("--seeds", 1, "--tables", "-o", "out")),
+        ("compare", ("--seeds", 1, "--a", "default", "--b", "binpack")),
+    ],
+)
+def test_a_run_beyond_its_memory_ends_the_sweep(run, tmp_path, monkeypatch, command, flags):
+    monkeypatch.chdir(tmp_path)
+    path = written(tmp_path, scenario(BODY + "limits: {memory_mib: 64}\n"))
+
+    result = run(command, path, *flags, "--jobs", 1)
+
+    assert result.exit_code != 0
+    assert "may use 64 MiB (limits.memory_mib)" in " ".join(result.stderr.split())

@@ -106,8 +106,8 @@ def test_fit_counts_in_total_with_limits_and_without_changes(
 
     assert document_of(run, *args, "--total")["replicas"] == 4
     assert document_of(run, *args, "--max", "1")["limited"] is True
-    assert document_of(run, *args, "--changes", "0")["changes_tried"] == 0
-    assert len(document_of(run, *args, "--changes", "1")["changes"]) == 1
+    assert document_of(run, *args, "--max-changes", "0")["changes_tried"] == 0
+    assert len(document_of(run, *args, "--max-changes", "1")["changes"]) == 1
 
 
 def test_fit_of_several_specs_prints_a_row_for_each(run: Run, fleet: str, app: str) -> None:

@@ -5,12 +5,16 @@ from pathlib import Path
 
 import pytest
 
+from roadstead.report.arrow import INT64, STRING, list_of
 from roadstead.simulator.samples import METRICS
 from roadstead.simulator.tables import COLUMNS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "simulate.md").read_text()
-ROW = re.compile(r"^\| `(.*?)` \| (?:(\w+) \| )?(.*) \|$", re.MULTILINE)
+ROW = re.compile(r"^\| `(.*?)` \| (?:((?:list of )?\w+) \| )?(.*) \|$", re.MULTILINE)
 TYPES = {"int64": "Int64", "float64": "Float64", "string": "Utf8"}
+TYPES |= {
+    f"list of {name}": str(list_of(kind)) for name, kind in (("int64", INT64), ("string", STRING))
+}
 
 
 def rows_of(heading):

@@ -50,9 +50,9 @@ def killer(steps):
 
 
 def play_into(folder, plan, on_progress=ignore, memory_bytes=0):
-    """Play a plan with parts of seven rows and a callback after every step."""
+    """Play a plan with parts of seven rows and a callback after every step, new pod and attempt."""
     compiled_kernel = CompiledKernel(load(), Coverage())
-    with patch.object(tables, "PART_ROWS", 7), patch.object(engine, "STEPS_PER_PROGRESS", 1):
+    with patch.object(tables, "PART_ROWS", 7), patch.object(engine, "WORK_PER_PROGRESS", 1):
         return play(
             *(plan, Variant(), folder, compiled_kernel, on_progress),
             read_processor_s=lambda: 0.0,
