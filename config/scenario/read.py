@@ -46,15 +46,18 @@ class SourceText:
 class ScenarioFile:
     """A scenario. origins: by top-level key, the file in which the key is written.
 
-    main: the file that was read first; it may extend others. named_files: the files that
-    `existing_file` has returned, in this order (the keys of the dict).
+    main: the file that was read first; it may extend others. named: by place in the document, the
+    files that `existing_file` returned, in that order. stored: by place, the files to read in place
+    of those that the document names; stored_names: what the document's names were for them.
     """
 
     scenario: Scenario
     document: Mapping[str, object]
     main: SourceText
     origins: Mapping[str, SourceText] = field(default_factory=dict)
-    named_files: dict[Path, None] = field(default_factory=dict, compare=False)
+    named: dict[str, Path] = field(default_factory=dict, compare=False)
+    stored: Mapping[str, Sequence[Path]] = field(default_factory=dict)
+    stored_names: Mapping[Path, str] = field(default_factory=dict)
 
     def origin(self, path: Sequence[str | int]) -> SourceText:
         """Return the file in which a path is written."""
@@ -66,11 +69,16 @@ class ScenarioFile:
 
     def existing_file(self, path: Sequence[str | int], name: str) -> Path:
         """Return the file that a value names, and record it. InputError if there is none."""
-        found = self.file(path, name)
+        place = join_path("", path)
+        found = self.stored[place][0] if place in self.stored else self.file(path, name)
         if rule := _file_problem(found):
             raise self.error(path, rule, name)
-        self.named_files[found] = None
+        self.named[place] = found
         return found
+
+    def name_of(self, path: Path) -> str:
+        """Return the name of a file that the scenario names, relative to its directory."""
+        return self.stored_names.get(path) or os.path.relpath(path, self.main.directory)
 
     def place(self, path: Sequence[str | int]) -> str:
         """Return file, line and path of a value, for errors of values below it."""
@@ -101,6 +109,20 @@ def read_scenario(text: str, *, source: str, directory: Path) -> ScenarioFile:
     """Read a scenario from a text. Raises as `load_scenario`."""
     main = SourceText(source, text, directory)
     return _validated(*_with_base(_scenario_document(main), main, ()), main)
+
+
+def restored_scenario(
+    document: dict[str, object],
+    main: SourceText,
+    stored: Mapping[str, Sequence[Path]],
+    stored_names: Mapping[Path, str],
+) -> ScenarioFile:
+    """Return a scenario from its document with all keys of those that it extends.
+
+    main, stored, stored_names: as in `ScenarioFile`. Raises as `load_scenario`.
+    """
+    file = _validated(document, {}, main)
+    return replace(file, stored=stored, stored_names=stored_names)
 
 
 _Merged = tuple[dict[str, object], dict[str, SourceText]]

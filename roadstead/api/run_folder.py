@@ -2,6 +2,7 @@
 
 FOLDER/scenario.yaml           the scenario as it was played
 FOLDER/run.json                runs, digests of all inputs, versions
+FOLDER/inputs/                 copies of the inputs, see `roadstead.api.input_copies`
 FOLDER/NAME/TABLE/part-*       tables of one run
 FOLDER/NAME/summary.json       its figures; written last, so such a run is finished
 
@@ -19,7 +20,7 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from roadstead.config.files import read_bytes
-from roadstead.config.scenario.read import ScenarioFile, read_scenario
+from roadstead.config.scenario.read import ScenarioFile, SourceText, restored_scenario
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.report.result import InputDigest
 from roadstead.simulator.summary import RunSummary
@@ -28,6 +29,10 @@ SCENARIO_FILE: Final = "scenario.yaml"
 RECORD_FILE: Final = "run.json"
 SUMMARY_FILE: Final = "summary.json"
 REPORT_FILE: Final = "report.html"
+INPUTS_FOLDER: Final = "inputs"
+DOCUMENT_FILE: Final = f"{INPUTS_FOLDER}/scenario.json"
+"""The scenario with the keys of those that it extends."""
+
 UNFINISHED: Final = ".unfinished"
 """Suffix of a file that is being written."""
 
@@ -54,11 +59,23 @@ class RecordedRun(_Record):
     seed: int
 
 
+class StoredInput(_Record):
+    """A file that the scenario names. place: in its document. name: relative to its directory.
+
+    copied_to: relative to the folder of the runs; "" if it is too large.
+    """
+
+    place: str
+    name: str
+    copied_to: str = ""
+
+
 class RunRecord(_Record):
     """The content of `run.json`.
 
     directory: of the scenario, relative to the folder. is_repeatable: playing a run again gives the
-    same tables. inputs: name → SHA-256. versions: package → version.
+    same tables. inputs: name → SHA-256. files: all that the scenario names. versions: package →
+    version.
     """
 
     format: int = Field(ge=1, le=1)
@@ -66,6 +83,7 @@ class RunRecord(_Record):
     is_repeatable: bool
     runs: tuple[RecordedRun, ...] = Field(min_length=1, max_length=100_000)
     inputs: dict[str, str]
+    files: tuple[StoredInput, ...]
     plugins: tuple[str, ...] = ()
     versions: dict[str, str]
 
@@ -123,11 +141,36 @@ def read_record(folder: Path) -> RunRecord:
 
 
 def recorded_scenario(folder: Path, record: RunRecord) -> ScenarioFile:
-    """Return the scenario of a folder. Its file names are relative to `record.directory`."""
+    """Return the scenario of a folder, with the copies of its files.
+
+    Files without a copy are where they were, relative to the folder. Raises InputError.
+    """
     path = folder / SCENARIO_FILE
     text = read_bytes(path, MAX_RECORD_BYTES).decode("utf-8", errors="replace")
     directory = Path(os.path.normpath(folder / record.directory))
-    return read_scenario(text, source=str(path), directory=directory)
+    stored: dict[str, list[Path]] = {}
+    names: dict[Path, str] = {}
+    for each in record.files:
+        found = folder / each.copied_to if each.copied_to else directory / each.name
+        if not each.copied_to and not found.is_file():
+            digest = record.inputs.get(each.name, "unknown")
+            rule = f"does not exist; it was too large for a copy in {folder} (SHA-256 {digest})"
+            raise InputError(rule, source=str(found))
+        stored.setdefault(each.place, []).append(found)
+        names[found] = each.name
+    main = SourceText(str(path), text, directory)
+    return restored_scenario(_document(folder), main, stored, names)
+
+
+def _document(folder: Path) -> dict[str, object]:
+    path = folder / DOCUMENT_FILE
+    try:
+        document = json.loads(read_bytes(path, MAX_RECORD_BYTES))
+    except (ValueError, RecursionError) as error:
+        raise InputError("is no document of a scenario", source=str(path)) from error
+    if not isinstance(document, dict):
+        raise InputError("is no document of a scenario", source=str(path))
+    return document
 
 
 def check_inputs(

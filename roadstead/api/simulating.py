@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from roadstead.api.input_copies import store_inputs
 from roadstead.api.plugin_choice import ChosenPlugins
 from roadstead.api.run_folder import (
+    INPUTS_FOLDER,
     RECORD_FILE,
     REPORT_FILE,
     SCENARIO_FILE,
@@ -19,6 +21,7 @@ from roadstead.api.run_folder import (
     UNFINISHED,
     RecordedRun,
     RunRecord,
+    StoredInput,
     check_inputs,
     read_record,
     read_summary,
@@ -81,6 +84,11 @@ class Simulation:
                 )
         return found
 
+    def recorded_variants(self, folder: Path) -> dict[str, Variant]:
+        """Return the runs that a folder records."""
+        names = [each.name for each in read_record(folder).runs]
+        return {name: self.recorded_variant(folder, name) for name in names}
+
     def recorded_variant(self, folder: Path, name: str) -> Variant:
         """Return the run of this name that a folder records; it may have a seed of its own."""
         run = next(each for each in read_record(folder).runs if each.name == name)
@@ -89,8 +97,13 @@ class Simulation:
             raise InputError("is no run of the scenario", source=str(folder), value=name)
         return variant
 
-    def record(self, folder: Path, variants: dict[str, Variant]) -> RunRecord:
-        """Return the content of `run.json` for these runs, by name."""
+    def record(
+        self, folder: Path, variants: dict[str, Variant], files: tuple[StoredInput, ...]
+    ) -> RunRecord:
+        """Return the content of `run.json` for these runs, by name.
+
+        files: all that the scenario names.
+        """
         return RunRecord(
             format=1,
             directory=os.path.relpath(self.file.main.directory, folder),
@@ -100,6 +113,7 @@ class Simulation:
                 for name, each in variants.items()
             ),
             inputs={each.name: each.sha256 for each in self.inputs},
+            files=files,
             plugins=self.plugins,
             versions=installed_versions(),
         )
@@ -155,12 +169,15 @@ def prepare_folder(
         _check_replaceable(folder, found)
         shutil.rmtree(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    write_record(folder, simulation.record(folder, variants), simulation.file.main.text)
+    files = store_inputs(folder, simulation.file)
+    record = simulation.record(folder, variants, files)
+    write_record(folder, record, simulation.file.main.text)
 
 
 def _check_replaceable(folder: Path, found: Sequence[Path]) -> None:
     """Raise InputError if a folder of runs holds anything else: no file of the user is removed."""
-    own = {RECORD_FILE, SCENARIO_FILE, REPORT_FILE, *(run.name for run in read_record(folder).runs)}
+    files = RECORD_FILE, SCENARIO_FILE, REPORT_FILE, INPUTS_FOLDER
+    own = {*files, *(run.name for run in read_record(folder).runs)}
     others = sorted(
         each.name for each in found if each.name not in own and each.suffix != UNFINISHED
     )

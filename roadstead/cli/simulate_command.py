@@ -48,13 +48,13 @@ def simulate_command(
 
     Decides as a live run does, with the configuration of the scenario, as fast as the machine can.
     Each configuration and seed of the scenario is a run of its own; one scenario and seed always
-    give the same tables, byte for byte.
+    give the same tables, byte for byte. With --resume, SCENARIO may be the folder of the runs.
 
     \b
     Examples:
       roadstead scenario init -o small.yaml
       roadstead simulate small.yaml -o small.run
-      roadstead simulate small.yaml -o small.run --resume
+      roadstead simulate small.run --resume
       roadstead simulate small.yaml --seed 2 --format json
       roadstead why small.run web-0                         # the life of one pod
       roadstead query small.run 'FROM pods LIMIT 10'        # SQL over the tables

@@ -15,12 +15,18 @@ import click
 
 from roadstead.api.run_folder import REPORT_FILE
 from roadstead.api.simulated_report import HEADS, summary_row, wait_text, write_report
-from roadstead.api.simulating import play_all, prepare_folder, prepare_simulation
+from roadstead.api.simulating import (
+    play_all,
+    prepare_folder,
+    prepare_simulation,
+    recorded_simulation,
+)
 from roadstead.cli.notes import echo_note
 from roadstead.cli.options import OutputFormat
 from roadstead.config.scenario.read import load_scenario
 from roadstead.config.scenario.values import time_text
 from roadstead.interruption import Interrupted
+from roadstead.protocol.errors import InputError
 from roadstead.simulator.tables import COLUMNS
 
 if TYPE_CHECKING:
@@ -56,9 +62,16 @@ class SimulateOptions:
 
 def simulate(path: Path, plugins: Sequence[str], options: SimulateOptions) -> None:
     """Play the runs of a scenario one after the other; write tables, print figures."""
-    simulation = prepare_simulation(load_scenario(path), plugins)
-    folder = options.output or Path(f"{path.stem}.run")
-    variants = simulation.variants(options.seed)
+    if options.is_resumed and path.is_dir():
+        if options.output is not None or options.seed is not None:
+            rule = "exclude a folder of runs as SCENARIO"
+            raise InputError(rule, source="command line", field="--output and --seed")
+        simulation, folder = recorded_simulation(path, plugins), path
+        variants = simulation.recorded_variants(folder)
+    else:
+        simulation = prepare_simulation(load_scenario(path), plugins)
+        folder = options.output or Path(f"{path.stem}.run")
+        variants = simulation.variants(options.seed)
     replaces, resumes = options.may_replace, options.is_resumed
     prepare_folder(simulation, folder, variants, may_replace=replaces, is_resumed=resumes)
     for note in simulation.plan.notes:

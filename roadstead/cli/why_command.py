@@ -52,9 +52,8 @@ def why_command(
     or the beginning of one; or a workload with one pod: deploy/api, or an entry of the scenario.
     Of a workload with several pods, the first ones are listed. The life of a pod is from the
     tables. Why it was bound to its node, plugin by plugin, is found by playing the run again up to
-    then; that takes as long as the run took to get there, and needs the files that the scenario
-    names, unchanged. A run of roadstead sweep --tables cannot be played again: its life is shown
-    alone.
+    then, from the copies of its inputs; that takes as long as the run took to get there. A run of
+    roadstead sweep --tables cannot be played again: its life is shown alone.
 
     \b
     Examples:

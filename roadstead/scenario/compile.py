@@ -13,7 +13,7 @@ from typing import Final
 from roadstead.config.files import read_bytes
 from roadstead.config.load import load_config
 from roadstead.config.presets import preset_text
-from roadstead.config.reader import MAX_TEXT_BYTES
+from roadstead.config.reader import MAX_TEXT_BYTES, join_path
 from roadstead.config.scenario.fleet import GeneratedFleet, ManifestFleet, TraceFleet
 from roadstead.config.scenario.read import ScenarioFile
 from roadstead.config.scenario.schema import MeasuredTime
@@ -79,16 +79,25 @@ def config_texts(file: ScenarioFile) -> Iterator[SchedulerConfigText]:
 
 def manifest_paths(file: ScenarioFile) -> list[str]:
     """Return the files, folders and globs of the fleet. InputError for one that does not exist."""
-    paths = []
+    return [path for _, paths in manifest_places(file) for path in paths]
+
+
+def manifest_places(file: ScenarioFile) -> Iterator[tuple[str, list[str]]]:
+    """Yield (place in the document, files, folders and globs). Raises as `manifest_paths`."""
     for number, entry in enumerate(file.scenario.fleet):
         if isinstance(entry, ManifestFleet):
             at, names = ("fleet", number, "manifests"), entry.manifests
+            place = join_path("", at)
+            if place in file.stored:
+                yield place, [str(path) for path in file.stored[place]]
+                continue
+            paths = []
             for name in [names] if isinstance(names, str) else names:
                 path = file.file(at, name)
                 if not os.path.exists(path) and not set("*?[") & set(name):
                     raise file.error(at, "does not exist", name)
                 paths.append(str(path))
-    return paths
+            yield place, paths
 
 
 @dataclass(slots=True)

@@ -6,13 +6,14 @@ import hashlib
 import io
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 from roadstead.config.scenario.read import ScenarioFile
 from roadstead.manifests.files import read_texts
 from roadstead.report.result import InputDigest, digest_of_file
-from roadstead.scenario.compile import manifest_paths
+from roadstead.scenario.compile import manifest_paths, manifest_places
 
 DOCUMENT: Final = "scenario"
 """Name of the scenario itself, with those that it extends."""
@@ -26,14 +27,25 @@ def input_digests(file: ScenarioFile) -> tuple[InputDigest, ...]:
     """
     text = json.dumps(file.document, sort_keys=True, default=str)
     found = [InputDigest(DOCUMENT, hashlib.sha256(text.encode()).hexdigest())]
-    for path in file.named_files:
-        found.append(InputDigest(_name(file, path), digest_of_file(path).sha256))
+    for path in dict.fromkeys(file.named.values()):
+        found.append(InputDigest(file.name_of(path), digest_of_file(path).sha256))
     if paths := manifest_paths(file):
         for source, content in read_texts(paths, stdin=io.BytesIO(b"")):
             digest = hashlib.sha256(content).hexdigest()
-            found.append(InputDigest(_name(file, Path(source)), digest))
+            found.append(InputDigest(file.name_of(Path(source)), digest))
     return tuple(found)
 
 
-def _name(file: ScenarioFile, path: Path) -> str:
-    return os.path.relpath(path, file.main.directory)
+def input_files(file: ScenarioFile) -> Iterator[tuple[str, Path]]:
+    """Yield (place in the document, file) for all files of a scenario that was compiled.
+
+    Manifests are in the order in which they are read, each once. Raises InputError.
+    """
+    yield from file.named.items()
+    seen: set[str] = set()
+    for place, paths in manifest_places(file):
+        for source, _ in read_texts(paths, stdin=io.BytesIO(b"")):
+            real = os.path.realpath(source)
+            if real not in seen:
+                seen.add(real)
+                yield place, Path(source)

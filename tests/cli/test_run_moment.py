@@ -169,7 +169,8 @@ def test_a_moment_without_a_run_is_refused(run: Run) -> None:
 
 
 def test_a_changed_input_is_named(run: Run, played: Path) -> None:
-    Path("binpack.yaml").write_text(BINPACK.replace("Most", "Least"))
+    (copy,) = played.rglob("inputs/*/binpack.yaml")
+    copy.write_text(BINPACK.replace("Most", "Least"))
 
     result = run("grow", "--shrink", "--run", played)
 

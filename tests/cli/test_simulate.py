@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -16,6 +17,7 @@ import duckdb
 import pytest
 from click.testing import CliRunner
 
+from roadstead.api import input_copies
 from roadstead.cli.main import build_cli
 from roadstead.simulator import tables as simulator_tables
 from tests.cli.conftest import Run
@@ -285,8 +287,49 @@ def test_why_from_another_folder_finds_the_files_of_the_scenario(
     assert "Scores of" in run("why", folder, "task-0-5", "--seed", "1").stdout
 
 
-def test_why_has_the_life_but_no_scores_if_an_input_has_changed(run: Run, played: Path) -> None:
-    changed_task(played)
+def test_a_run_is_played_again_from_its_folder_alone(
+    run: Run, scenario: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = SCENARIO.replace("horizon", "scheduler: {config: [binpack.yaml]}\nhorizon", 1)
+    written(tmp_path, text, "base.yaml")
+    head = "apiVersion: roadstead.dev/v1\nkind: Scenario\nmetadata: {name: busy}\n"
+    scenario.write_text(f"{head}extends: base.yaml\nseeds: 1\n")
+    config = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    Path("binpack.yaml").write_text(json.dumps(config))
+    assert run("simulate", scenario).exit_code == 0
+    played = Path("busy.run")
+    before, scores = tables(played), run("why", played, "task-0-5").stdout
+    (elsewhere := tmp_path / "elsewhere" / "deeper").mkdir(parents=True)
+    shutil.move(played, elsewhere)
+    for name in ("busy.yaml", "base.yaml", "task.yaml", "binpack.yaml"):
+        Path(name).unlink()
+    monkeypatch.chdir(elsewhere)
+    (played / "binpack-0" / "summary.json").unlink()
+
+    resumed = run("simulate", "busy.run", "--resume")
+
+    assert resumed.exit_code == 0, resumed.stderr
+    assert tables(played) == before
+    assert "Scores of" in scores
+    assert run("why", played, "task-0-5").stdout == scores
+    assert run("fit", "task-0-5", "--run", played, "--at", "6m").exit_code in (0, 1)
+
+
+def test_equal_inputs_have_one_copy(run: Run, scenario: Path) -> None:
+    scenario.write_text(
+        SCENARIO.replace("{template: task.yaml}", "{template: task.yaml}, {template: task.yaml}")
+    )
+    assert run("simulate", scenario, "--seed", "0").exit_code == 0
+
+    copies = list(Path("busy.run/inputs").rglob("*.yaml"))
+
+    assert [each.name for each in copies] == ["task.yaml"]
+    assert copies[0].read_bytes() == Path("task.yaml").read_bytes()
+
+
+def test_a_changed_copy_is_named(run: Run, played: Path) -> None:
+    (copy,) = played.rglob("inputs/*/task.yaml")
+    copy.write_text(json.dumps(TASK).replace('"3"', '"2"'))
 
     life, moment = run("why", played, "task-0-5"), run("why", played, "task-0-5", "--at", "6m")
 
@@ -294,6 +337,26 @@ def test_why_has_the_life_but_no_scores_if_an_input_has_changed(run: Run, played
     assert "is not known" in life.stderr
     assert moment.exit_code == 2
     assert "is not what the run was played with" in moment.stderr
+
+
+def test_a_file_without_a_copy_is_known_by_its_digest(
+    run: Run, scenario: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(input_copies, "COPY_MAX_BYTES", 10)
+    assert run("simulate", scenario, "--seed", "0").exit_code == 0
+    assert not list(Path("busy.run").rglob("inputs/*/task.yaml"))
+    assert "Scores of" in run("why", "busy.run", "task-0-5").stdout
+
+    changed_task(Path())
+    changed = run("why", "busy.run", "task-0-5", "--at", "6m")
+    Path("task.yaml").unlink()
+    missing = run("why", "busy.run", "task-0-5", "--at", "6m")
+
+    assert 'inputs: "task.yaml" is not what the run was played with' in changed.stderr
+    digest = hashlib.sha256(json.dumps(TASK).encode()).hexdigest()
+    assert missing.exit_code == 2
+    assert "it was too large for a copy" in missing.stderr
+    assert digest in "".join(missing.stderr.split())
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -41,25 +42,44 @@ print((own_peak_bytes() - limit) >> 20)
 CONTAINER = "{name: c, image: i, resources: {requests: {cpu: CPU}}}"
 POD = f"{{metadata: {{name: p}}, spec: {{containers: [{CONTAINER}]}}}}"
 BURST = """
-workload: [{arrivals: {burst: {size: 200}}, pods: [{template: POD, gang: 10000}]}]
+workload: [{arrivals: {burst: {size: 1000}}, duration: 1s, pods: [{template: POD, gang: 10000}]}]
 horizon: 1h
+"""
+STREAM = """
+workload: [{arrivals: {every: 10ms}, duration: 1s, pods: [{template: POD}]}]
+horizon: 100000s
+limits: {rows: 10000}
 """
 
 
-@pytest.mark.parametrize("cpu", ["1m", "64"], ids=["pods fit", "pods wait"])
-def test_a_burst_of_pods_in_one_moment_ends_near_the_limit(tmp_path, cpu):
-    """200 arrivals are few steps, and their two million pods would need over two GB."""
-    path = written(tmp_path, scenario(BURST.replace("POD", POD.replace("CPU", cpu))))
-
+def limited_run(folder: Path, body: str, cpu: str) -> tuple[str, int]:
+    """Play a scenario of ten million pods; return its error, and its peak above the limit, MiB."""
+    path = written(folder, scenario(body.replace("POD", POD.replace("CPU", cpu))))
     done = subprocess.run(
-        [sys.executable, "-c", COMMAND, path, tmp_path / "run", str(ROOM_MIB)],
+        [sys.executable, "-c", COMMAND, path, folder / "run", str(ROOM_MIB)],
         capture_output=True,
         text=True,
         check=False,
     )
-
     assert done.returncode == 0, done.stderr
     message, above_mib = done.stdout.splitlines()
+    return message, int(above_mib)
+
+
+@pytest.mark.parametrize("cpu", ["1m", "64"], ids=["pods fit", "pods wait"])
+def test_ten_million_pods_in_one_moment_end_near_the_memory_limit(tmp_path: Path, cpu: str) -> None:
+    """A thousand arrivals are few steps; their pods would need over ten GB."""
+    message, above_mib = limited_run(tmp_path, BURST, cpu)
+
     assert message.startswith("at 0s: the process uses")
     assert "(limits.memory_mib)" in message
-    assert int(above_mib) < ROOM_MIB
+    assert above_mib < ROOM_MIB
+
+
+def test_ten_million_pods_of_a_second_need_the_memory_of_those_that_run(tmp_path: Path) -> None:
+    """A hundred run at a time; the run ends at the first limit, which is that of the rows."""
+    message, above_mib = limited_run(tmp_path, STREAM, "1m")
+
+    assert message.startswith("at 1m")
+    assert "has more than 10,000 rows (limits.rows)" in message
+    assert above_mib <= 0
