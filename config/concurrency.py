@@ -138,6 +138,14 @@ def with_current_names(settings: object) -> object:
     return renamed
 
 
+def refuse_old_name_of_gates(settings: object) -> object:
+    """Raise pydantic's error, with the current name, for `feature_gates`."""
+    if isinstance(settings, dict) and "feature_gates" in settings:
+        rule = "is called featureGates, as in kube-scheduler"
+        raise_contradictions([("feature_gates", settings["feature_gates"], rule)])
+    return settings
+
+
 def current_name_of_shards(mode: object) -> str:
     """Return the current name of `shards`."""
     return "partitions" if mode == "partitioned" else "workers"

@@ -23,6 +23,7 @@ from roadstead.config.concurrency import (
     exact_error,
     max_per_profile,
     raise_contradictions,
+    refuse_old_name_of_gates,
     scheduler_profiles,
     with_current_names,
     with_partitions,
@@ -95,7 +96,22 @@ FeatureGate = Literal[
     "DRAExtendedResource",
     "DRAPartitionableDevices",
     "DRAPrioritizedList",
+    "DRAResourceClaimDeviceStatus",
+    "DRASchedulerFilterTimeout",
+    "DynamicResourceAllocation",
 ]
+
+ALWAYS_ON: Final[Mapping[str, str]] = {
+    "DRAResourceClaimDeviceStatus": (
+        "must be true: without it kube-scheduler uses another allocator, which Roadstead does not "
+        "have"
+    ),
+    "DynamicResourceAllocation": (
+        "must be true: to ignore claims of devices, disable the plugin DynamicResources in the "
+        "configuration"
+    ),
+}
+"""Feature gates that may be named, and why they cannot be off."""
 
 
 class Settings(SettingsModel):
@@ -172,7 +188,7 @@ class Settings(SettingsModel):
     """Decide large batches in compiled code, where it supports their pods. The decisions are the
     same."""
 
-    feature_gates: dict[FeatureGate, bool] = Field(default_factory=dict)
+    feature_gates: dict[FeatureGate, bool] = Field(default_factory=dict, alias="featureGates")
     """Feature gates of kube-scheduler by name, as in its `--feature-gates`. Gates that are not
     named have the defaults of 1.34."""
 
@@ -208,6 +224,7 @@ class Settings(SettingsModel):
         """The mode, with its default: `exact` with one scheduler, `shared` with several."""
         return self.mode or ("exact" if self.scheduler_count == 1 else "shared")
 
+    _current_name_of_gates = model_validator(mode="before")(refuse_old_name_of_gates)
     _with_partitions = model_validator(mode="before")(with_partitions)
     _with_current_names = model_validator(mode="before")(with_current_names)
 
@@ -222,6 +239,9 @@ def _contradictions(settings: Settings) -> Iterator[Contradiction]:
     if settings.journal_copy is not None and settings.journal_copy == settings.journal:
         rule = "must be another folder than journal: one disk may hold both"
         yield "journal_copy", str(settings.journal_copy), rule
+    for gate, rule in ALWAYS_ON.items():
+        if not settings.feature_gates.get(gate, True):  # type: ignore[call-overload]
+            yield f"featureGates.{gate}", False, rule
     mode = settings.concurrency
     if mode == "exact" and settings.scheduler_count > 1:
         yield "mode", mode, exact_error(settings.schedulers)

@@ -11,7 +11,11 @@ class SettingsModel(BaseModel):
     """Base of the models of settings and scenarios: strict, frozen, no unknown field."""
 
     model_config = ConfigDict(
-        extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True
+        extra="forbid",
+        strict=True,
+        frozen=True,
+        use_attribute_docstrings=True,
+        serialize_by_alias=True,
     )
 
 

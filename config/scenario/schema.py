@@ -176,7 +176,7 @@ class Scenario(SettingsModel):
         "amount"
     )
     """What the GPUs of all traces are: one amount for each node, or devices that pods claim. With
-    `devices`, `scheduler.settings.feature_gates` must have `DRAConsumableCapacity: true`."""
+    `devices`, `scheduler.settings.featureGates` must have `DRAConsumableCapacity: true`."""
 
     events: list[NodeEvent] = Field(default=[], max_length=ENTRIES_MAX)
     """What happens to nodes."""

@@ -97,19 +97,24 @@ class CapacityRequirements(ApiModel):
     requests: Resources = Field(default_factory=empty_map)
 
 
-class ExactDeviceRequest(ApiModel):
+class RequestedDevices(ApiModel):
     """The devices that a request, or one of its alternatives, requests."""
 
     device_class_name: Name
     selectors: _Selectors = ()
     allocation_mode: Literal["", "ExactCount", "All"] = ""
     count: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
-    admin_access: bool = False
     tolerations: _Tolerations = ()
     capacity: CapacityRequirements | None = None
 
 
-class DeviceSubRequest(ExactDeviceRequest):
+class ExactDeviceRequest(RequestedDevices):
+    """The devices of a request without alternatives."""
+
+    admin_access: bool = False
+
+
+class DeviceSubRequest(RequestedDevices):
     """An alternative of a request."""
 
     name: Name
@@ -270,7 +275,7 @@ class ConsumedCounters(ApiModel):
 class DeviceTaint(ApiModel):
     key: Name
     value: OptionalName = ""
-    effect: Literal["", "None", "NoSchedule", "NoExecute"] = ""
+    effect: Literal["", "NoSchedule", "NoExecute"] = ""
 
 
 class Device(ApiModel):

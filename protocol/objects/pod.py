@@ -32,11 +32,19 @@ class ContainerPort(ApiModel):
     protocol: Literal["", "TCP", "UDP", "SCTP"] = ""
 
 
+class ContainerClaim(ApiModel):
+    """One of the pod's claims of devices that a container uses, or one request of it."""
+
+    name: Name
+    request: OptionalName = ""
+
+
 class ResourceRequirements(ApiModel):
     """Requests and limits, each resource a quantity no less than zero."""
 
     requests: Resources = Field(default_factory=empty_map)
     limits: Resources = Field(default_factory=empty_map)
+    claims: ListOf[ContainerClaim] = ()
 
 
 class Container(ApiModel):

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from roadstead.api.config_source import Document, config_bytes, config_notes
+from roadstead.api.gate_notes import gate_notes
 from roadstead.config.settings import Settings
 from roadstead.facts.cluster import ClusterFacts
-from roadstead.facts.devices import DeviceClaimFacts
 from roadstead.framework.worker_results import worker_calls
 from roadstead.isolation import working_directory
 from roadstead.nodes.pod_class import PodClasses
@@ -141,19 +141,6 @@ def make_plan(
             f"({settings.workers}) can only list the best nodes of a cluster of 20,000 nodes or "
             "more."
         )
-    claims = sum(map(_asks_for_capacity, cluster.devices.claims))
-    if claims and not plan.gates().consumable_capacity:
-        note(
-            f"feature_gates: claims of devices that ask for a part of a capacity: {claims:,}. "
-            "Without DRAConsumableCapacity: true, their pods are not scheduled."
-        )
+    for text in gate_notes(cluster.devices, plan.gates()):
+        note(text)
     return plan
-
-
-def _asks_for_capacity(claim: DeviceClaimFacts) -> bool:
-    """Whether a claim requests a part of a device's capacity, also only as an alternative."""
-    return any(
-        each.capacity is not None
-        for request in claim.spec.requests
-        for each in (request, *request.alternatives)
-    )

@@ -130,7 +130,7 @@ class BinderJournal:
         rules = replace(
             _filter_rules(run.profiles),
             extended_resource=gates.extended_resource,
-            device_gates=gates_on(replace(gates, extended_resource=False)),
+            device_gates=gates_on(replace(gates, extended_resource=False, filter_timeout=False)),
         )
         effects = [*self.describe(run.cluster), *self.describe(rules)]
         if run.digest:

@@ -39,7 +39,7 @@ from roadstead.binder.tokens import TokenMemory, conflict
 from roadstead.binder.undo import BatchStart, Unflushed
 from roadstead.journal import JournalRecord, RecordKind
 from roadstead.placements import NodeStore
-from roadstead.protocol.status import SUCCESS, unschedulable
+from roadstead.protocol.status import SUCCESS, Code, unschedulable
 from roadstead.transitions import History
 
 _NOT_PENDING = {
@@ -366,7 +366,10 @@ class Commits(BinderStore):
             # The cache counts the pod's old facts, so it must be decided and assumed again.
             return RejectCause.CHANGED, unschedulable("the pod was updated after it was read")
         status = verify(request)
-        return None if status.is_success else (RejectCause.CONSTRAINT, status)
+        if status.is_success:
+            return None
+        has_failed = status.code is Code.ERROR
+        return RejectCause.FAILED if has_failed else RejectCause.CONSTRAINT, status
 
     def _is_stale(self, request: BindRequest) -> bool:
         if not self.settings.checks_versions:

@@ -130,7 +130,8 @@ class RejectCause(StrEnum):
     """Why a bind is refused.
 
     CONSTRAINT and VERSION concern the node, TRANSACTION another pod of the same job. EXPIRED: the
-    token was voided (`void`). CHANGED: the pod was updated since it was read.
+    token was voided (`void`). CHANGED: the pod was updated since it was read. FAILED: a filter or
+    the write of a claim failed, so that the pod's cycle has failed.
     """
 
     HALTED = "halted"
@@ -141,6 +142,7 @@ class RejectCause(StrEnum):
     STALE_EPOCH = "stale_epoch"
     UNKNOWN_NODE = "unknown_node"
     CONSTRAINT = "constraint"
+    FAILED = "failed"
     EXPIRED = "expired"
     CHANGED = "changed"
     VERSION = "version"

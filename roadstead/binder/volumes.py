@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from roadstead.devices.claims import reservation_error
 from roadstead.devices.gates import DeviceGates
 from roadstead.facts.devices import DeviceClaimFacts
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
+from roadstead.framework.failures import error_of_point
 from roadstead.framework.profile import Profile, binding_profiles
-from roadstead.protocol.status import SUCCESS, Status, unschedulable
+from roadstead.protocol.status import SUCCESS, Code, Status, unschedulable
 from roadstead.storage import AssumedClaims, StorageChange
 from roadstead.storage.claim_messages import BoundVolumes
 
@@ -75,6 +77,8 @@ class BinderVolumes:
         pod = self._binding.keep_bound_claims(pod)
         if not pod.may_bind_claims:
             return SUCCESS
+        if problem := reservation_error(self.device_claims, pod):
+            return error_of_point("PreBind", Status(Code.ERROR, (problem,), "DynamicResources"))
         tried = self._claims.try_out(self._requested.get(token, BoundVolumes(token, ())), pod, node)
         if tried is None:
             return _NO_DEVICES if pod.device_claims else _NO_VOLUMES
@@ -92,6 +96,6 @@ class BinderVolumes:
         """Bind a pod's claims together with the pod, all or none.
 
         Refused if a claim, volume or device was bound to something else meanwhile, or a claim would
-        stay unbound.
+        stay unbound. An error if the API server would refuse to write a claim.
         """
         return self._bind(token, pod, node, self.log)

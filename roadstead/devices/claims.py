@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from roadstead.facts.devices import Consumer, DeviceClaimFacts
 from roadstead.facts.pod import PodClaim, PodFacts
 from roadstead.facts.quoting import go_quote
+from roadstead.protocol.objects.devices import CLAIM_MAX_CONSUMERS
 
 Claims = Mapping[str, DeviceClaimFacts]
 
@@ -64,6 +65,22 @@ def consumer_of(pod: PodFacts) -> Consumer:
     """Return a pod as a consumer of its claims."""
     assert pod.claims_as is not None, "a pod with claims is named in its facts"
     return Consumer("pods", pod.claims_as.name, pod.claims_as.uid)
+
+
+def reservation_error(claims: Claims, pod: PodFacts) -> str:
+    """Return why the API server refuses to reserve a pod's claims for it; "" if it does not."""
+    for each in pod.device_claims:
+        name = each.claim_name or each.generated
+        claim = claims.get(f"{pod.namespace}/{name}") if name else None
+        if claim is None or len(claim.reserved_for) < CLAIM_MAX_CONSUMERS:
+            continue
+        if consumer_of(pod).uid not in [consumer.uid for consumer in claim.reserved_for]:
+            return (
+                f"add reservation to ResourceClaim {claim.key}: ResourceClaim.resource.k8s.io "
+                f"{go_quote(claim.name)} is invalid: status.reservedFor: Too many: "
+                f"{len(claim.reserved_for) + 1}: must have at most {CLAIM_MAX_CONSUMERS} items"
+            )
+    return ""
 
 
 def _check_owner(pod: PodFacts, claim: DeviceClaimFacts) -> None:

@@ -17,6 +17,7 @@ class DeviceGates:
     partitionable: DRAPartitionableDevices. taints: DRADeviceTaints.
     consumable_capacity: DRAConsumableCapacity. extended_resource: DRAExtendedResource.
     binding_conditions: DRADeviceBindingConditions.
+    filter_timeout: DRASchedulerFilterTimeout; without it the search has no limit.
     """
 
     prioritized_list: bool = True
@@ -26,6 +27,7 @@ class DeviceGates:
     consumable_capacity: bool = False
     extended_resource: bool = False
     binding_conditions: bool = False
+    filter_timeout: bool = True
 
 
 _FIELDS = {
@@ -36,6 +38,7 @@ _FIELDS = {
     "DRAConsumableCapacity": "consumable_capacity",
     "DRAExtendedResource": "extended_resource",
     "DRADeviceBindingConditions": "binding_conditions",
+    "DRASchedulerFilterTimeout": "filter_timeout",
 }
 
 GATE_NAMES = tuple(_FIELDS)
@@ -44,7 +47,7 @@ GATE_NAMES = tuple(_FIELDS)
 
 def gates_of(named: Iterable[tuple[str, bool]]) -> DeviceGates:
     """Return gates by kube-scheduler's names; those that are absent have its defaults."""
-    return DeviceGates(**{_FIELDS[name]: is_on for name, is_on in named})
+    return DeviceGates(**{_FIELDS[name]: is_on for name, is_on in named if name in _FIELDS})
 
 
 def gates_on(gates: DeviceGates) -> tuple[str, ...]:

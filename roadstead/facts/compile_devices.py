@@ -209,14 +209,14 @@ def _request(manifest: devices.ClaimDeviceRequest) -> DeviceRequest:
         exact.selectors,
         exact.mode,
         exact.count,
-        exact.has_admin_access,
+        manifest.exactly.admin_access,
         exact.tolerations,
         exact.capacity,
         alternatives,
     )
 
 
-def _exact(name: str, manifest: devices.ExactDeviceRequest) -> ExactRequest:
+def _exact(name: str, manifest: devices.RequestedDevices) -> ExactRequest:
     """Compile a request; an absent mode and count are the API server's defaults."""
     mode = manifest.allocation_mode or EXACT_COUNT
     return ExactRequest(
@@ -225,7 +225,6 @@ def _exact(name: str, manifest: devices.ExactDeviceRequest) -> ExactRequest:
         selectors=_expressions(manifest.selectors),
         mode=mode,
         count=manifest.count or (1 if mode == EXACT_COUNT else 0),
-        has_admin_access=manifest.admin_access,
         tolerations=_tolerations(manifest.tolerations),
         capacity=None if manifest.capacity is None else _amounts(manifest.capacity.requests),
     )

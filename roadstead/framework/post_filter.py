@@ -53,7 +53,9 @@ def run_post_filter(
         nominated = nominated if result.nominated_node is None else result.nominated_node
         if result.deallocated:
             deallocating = result
-    joined = (", ".join(reasons),) if reasons else ()
+    # Upstream keeps the full stop. With its own plugins only the last reason has one.
+    parts = [each.removesuffix(".") for each in reasons[:-1]] + reasons[-1:]
+    joined = (", ".join(parts),) if parts else ()
     return PostFilterResult(
         Status(Code.UNSCHEDULABLE, joined, first_refusing),
         nominated,

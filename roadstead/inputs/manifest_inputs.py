@@ -19,6 +19,7 @@ from roadstead.facts.compile import (
 )
 from roadstead.facts.pod import Pod
 from roadstead.facts.pod_groups import pod_groups
+from roadstead.inputs.device_notes import unknown_device_notes
 from roadstead.inputs.loaded import Loaded, RunningPod, split_pods
 from roadstead.inputs.manifest_merge import merged, workloads_to_expand
 from roadstead.inputs.manifest_owners import cluster_facts
@@ -99,6 +100,7 @@ def load_manifests(
             *manifest_notes((existing, wanted), has_nodes=bool(nodes)),
             *expansion.notes,
             *created.notes,
+            *unknown_device_notes(known, facts.devices.claims),
             *not_created_notes(refused),
         ),
         not_created=refused,

@@ -1,8 +1,9 @@
 """Claims of devices: allocated once, to devices that exist, with their pods.
 
     I1    no device is in two claims; counters and capacities that devices share are not overdrawn
-    I2    the claims of a bound pod are allocated, name it, and its node reaches their devices;
-          these are the devices that the claims request (`device_requests`)
+    I2    the claims of a bound pod are allocated, name it and no more than 256 pods in all, and
+          its node reaches their devices; these are the devices that the claims request
+          (`device_requests`)
     I5    a claim that was made for a pod ends with it, and no claim names a pod that ended
 
 Devices under admin access, and those that several may use, may be in several claims.
@@ -30,6 +31,7 @@ from roadstead.invariants.amounts import amount_of
 from roadstead.invariants.device_inventory import DeviceId, Inventory, Pool, newest_of_pools
 from roadstead.invariants.device_requests import allocation_errors
 from roadstead.invariants.world import matches_terms
+from roadstead.protocol.objects.devices import CLAIM_MAX_CONSUMERS
 
 _IMPLICIT = "deviceclass.resource.kubernetes.io/"
 """With the name of a class: an extended resource that every class serves by default."""
@@ -96,6 +98,10 @@ class Devices:
 
         nodes: of the pods that the commit binds, by the keys of their claims, and by UID.
         """
+        consumers = len(claim.reserved_for)
+        if consumers > max(CLAIM_MAX_CONSUMERS, len(before.reserved_for) if before else 0):
+            rule = f"at most {CLAIM_MAX_CONSUMERS} may use it"
+            yield f"claim {claim.key} names {consumers} pods; {rule}"
         if before is None and not claim.is_for_extended_resources:
             yield f"claim {claim.key} did not exist before"
         elif before is not None and _request_of(before) != _request_of(claim):

@@ -18,6 +18,7 @@ from roadstead.invariants.simulated_rows import (
     PodRow,
     RunViolation,
 )
+from roadstead.protocol.objects.devices import CLAIM_MAX_CONSUMERS
 
 RULE = "devices"
 POD_NAME = "*"
@@ -173,6 +174,9 @@ class _Allocations:
     def _reserve(self, row: AllocationRow) -> Iterator[RunViolation]:
         self.users[row.claim].add(row.pod)
         self.used.add(row.claim)
+        if len(self.users[row.claim]) > CLAIM_MAX_CONSUMERS:
+            text = f"is reserved for more than {CLAIM_MAX_CONSUMERS} pods at {row.time_us} us"
+            yield RunViolation(RULE, row.claim, text)
         if row.pod is None:
             return
         pod = self.pods.get(row.pod)

@@ -6,13 +6,24 @@ costly one is refused with its field. Upstream: pkg/apis/resource/validation/val
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
-from roadstead.manifests.field_problem import FieldProblem
+from roadstead.facts.parse_selectors import parse_node_selector
+from roadstead.facts.selectors import selector_error
+from roadstead.manifests.device_policies import (
+    capacity_problems,
+    condition_problems,
+    counter_problems,
+    counter_set_problems,
+)
+from roadstead.manifests.field_problem import FieldProblem, Path
+from roadstead.manifests.field_problem import problem_at as _problem
 from roadstead.protocol.names import (
     dns_label_errors,
+    is_extended_resource,
     label_value_errors,
     qualified_name_errors,
     subdomain_errors,
@@ -25,19 +36,22 @@ from roadstead.protocol.objects import (
     ResourceClaim,
     ResourceClaimTemplate,
     ResourceSlice,
-    field_path,
+    Toleration,
 )
 from roadstead.protocol.objects.devices import (
     DEVICE_MAX_VALUES,
+    PARAMETERS_MAX_BYTES,
     ClaimDeviceRequest,
     ClaimDevices,
     CounterSet,
     Device,
     DeviceAttribute,
+    DeviceClassSpec,
     DeviceConfiguration,
     DeviceSelector,
     DeviceTaint,
-    ExactDeviceRequest,
+    OpaqueConfiguration,
+    RequestedDevices,
     ResourceSliceSpec,
 )
 
@@ -57,9 +71,6 @@ _ONE_PLACEMENT = (
     "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required"
 )
 
-Path = tuple[str | int, ...]
-"""Names of fields and indices of list items, from the outer object on."""
-
 
 def device_problem(found: ApiObject) -> FieldProblem | None:
     """Return the first problem of an object of resource.k8s.io; None for any other object."""
@@ -67,7 +78,7 @@ def device_problem(found: ApiObject) -> FieldProblem | None:
         problems = _slice_problems(found.spec)
     elif isinstance(found, DeviceClass):
         spec = found.spec
-        problems = _below(("spec",), _class_problems(spec.selectors, spec.config))
+        problems = _below(("spec",), _class_problems(spec))
     elif isinstance(found, ResourceClaim):
         problems = _below(("spec", "devices"), _claim_problems(found.spec.devices))
     elif isinstance(found, ResourceClaimTemplate):
@@ -84,10 +95,6 @@ def _below(path: Path, problems: Iterable[FieldProblem]) -> Iterator[FieldProble
     """Yield problems of a part of an object, with the path of the part before their fields."""
     for problem in problems:
         yield problem.below(*path)
-
-
-def _problem(path: Path, value: object, *rules: str) -> FieldProblem:
-    return FieldProblem(field_path(path), str(value), rules)
 
 
 def _slice_problems(spec: ResourceSliceSpec) -> Iterator[FieldProblem]:
@@ -108,7 +115,10 @@ def _slice_problems(spec: ResourceSliceSpec) -> Iterator[FieldProblem]:
     )
     if sum(placements) != 1:
         yield _problem(("spec",), f"{sum(placements)} of them are set", _ONE_PLACEMENT)
+    yield from _node_name_problems(("spec", "nodeName"), spec.node_name)
     yield from _selector_problems(("spec", "nodeSelector"), spec.node_selector)
+    for index, each in enumerate(spec.shared_counters):
+        yield from _below(("spec", "sharedCounters", index), counter_set_problems(each))
     counter_sets = {each.name: each for each in spec.shared_counters}
     yield from _unique(("spec", "sharedCounters"), [each.name for each in spec.shared_counters])
     if sum(len(each.counters) for each in spec.shared_counters) > SLICE_MAX_COUNTERS:
@@ -129,8 +139,10 @@ def _device_problems(
     for name, attribute in device.attributes.items():
         yield from _value_name_problems(("attributes", name), name)
         yield from _attribute_problems(("attributes", name), attribute)
-    for name in device.capacity:
+    for name, capacity in device.capacity.items():
         yield from _value_name_problems(("capacity", name), name)
+        found = capacity_problems(capacity, is_shared=device.allow_multiple_allocations)
+        yield from _below(("capacity", name), found)
     placements = bool(device.node_name), device.node_selector is not None, device.all_nodes
     if spec.per_device_node_selection and sum(placements) != 1:
         rule = "exactly one of `nodeName`, `nodeSelector`, `allNodes` is required"
@@ -138,13 +150,18 @@ def _device_problems(
     if any(placements) and not spec.per_device_node_selection:
         rule = "may have a placement of its own only with `perDeviceNodeSelection`"
         yield _problem(("name",), device.name, rule)
+    yield from _node_name_problems(("nodeName",), device.node_name)
     yield from _selector_problems(("nodeSelector",), device.node_selector)
+    yield from condition_problems(device)
+    sets = [each.counter_set for each in device.consumes_counters]
+    yield from _unique(("consumesCounters",), sets, "counterSet")
     for index, consumed in enumerate(device.consumes_counters):
         path: Path = ("consumesCounters", index)
         shared = counter_sets.get(consumed.counter_set)
         if shared is None:
             yield _problem((*path, "counterSet"), consumed.counter_set, "is not in sharedCounters")
             continue
+        yield from _below(path, counter_problems(consumed.counters))
         for name in consumed.counters:
             if name not in shared.counters:
                 rule = f"counter set {shared.name} has no such counter"
@@ -173,11 +190,12 @@ def _value_name_problems(path: Path, name: str) -> Iterator[FieldProblem]:
         yield _problem(path, name, rule)
 
 
-def _class_problems(
-    selectors: Sequence[DeviceSelector], configs: Sequence[DeviceConfiguration]
-) -> Iterator[FieldProblem]:
-    yield from _expression_problems(selectors)
-    yield from _config_problems(configs, requests=None)
+def _class_problems(spec: DeviceClassSpec) -> Iterator[FieldProblem]:
+    yield from _expression_problems(spec.selectors)
+    yield from _config_problems(spec.config, requests=None)
+    name = spec.extended_resource_name
+    if name is not None and not is_extended_resource(name):
+        yield _problem(("extendedResourceName",), name, "must be a valid extended resource name")
 
 
 def _claim_problems(found: ClaimDevices) -> Iterator[FieldProblem]:
@@ -216,12 +234,14 @@ def _request_problems(request: ClaimDeviceRequest) -> Iterator[FieldProblem]:
         yield from _below(path, _exact_problems(each))
 
 
-def _exact_problems(found: ExactDeviceRequest) -> Iterator[FieldProblem]:
+def _exact_problems(found: RequestedDevices) -> Iterator[FieldProblem]:
     name = found.device_class_name
     yield from _name_problems(("deviceClassName",), name, subdomain_errors(name))
     if found.allocation_mode == "All" and found.count:
         yield _problem(("count",), found.count, "must not be given with allocationMode All")
     yield from _expression_problems(found.selectors)
+    for index, toleration in enumerate(found.tolerations):
+        yield from _below(("tolerations", index), _toleration_problems(toleration))
     if found.capacity is not None:
         for name in found.capacity.requests:
             yield from _value_name_problems(("capacity", "requests", name), name)
@@ -236,13 +256,34 @@ def _config_problems(
         if each.opaque is None:
             yield _problem((*path, "opaque"), "", "is required")
         else:
-            driver = each.opaque.driver
-            yield from _name_problems((*path, "opaque", "driver"), driver, subdomain_errors(driver))
+            yield from _below((*path, "opaque"), _opaque_problems(each.opaque))
         if requests is not None:
             yield from _unknown_requests((*path, "requests"), each.requests, requests)
 
 
+def _opaque_problems(found: OpaqueConfiguration) -> Iterator[FieldProblem]:
+    yield from _name_problems(("driver",), found.driver, subdomain_errors(found.driver))
+    if "parameters" not in found.model_fields_set:
+        yield _problem(("parameters",), "", "is required")
+    size = len(json.dumps(found.parameters, ensure_ascii=False, separators=(",", ":")).encode())
+    if size > PARAMETERS_MAX_BYTES:
+        rule = f"must be no more than {PARAMETERS_MAX_BYTES} bytes"
+        yield _problem(("parameters",), f"{size} bytes", rule)
+
+
+def _toleration_problems(found: Toleration) -> Iterator[FieldProblem]:
+    """Yield problems of a toleration of devices; an empty key needs no operator Exists."""
+    if found.key:
+        yield from _name_problems(("key",), found.key, qualified_name_errors(found.key))
+    if found.operator == "Exists" and found.value:
+        yield _problem(("value",), found.value, "must be empty for operator `Exists`")
+    yield from _name_problems(("value",), found.value, label_value_errors(found.value))
+    if found.effect == "PreferNoSchedule":
+        yield _problem(("effect",), found.effect, "must be NoSchedule or NoExecute")
+
+
 def _unknown_requests(path: Path, named: Sequence[str], known: set[str]) -> Iterator[FieldProblem]:
+    yield from _unique(path, named, "")
     for index, each in enumerate(named):
         if each not in known:
             yield _problem((*path, index), each, "must be the name of a request in the claim")
@@ -288,6 +329,15 @@ def _selector_problems(path: Path, selector: NodeSelector | None) -> Iterator[Fi
     if selector is not None and len(selector.node_selector_terms) != 1:
         rule = "must have exactly one node selector term"
         yield _problem((*path, "nodeSelectorTerms"), len(selector.node_selector_terms), rule)
+    elif selector is not None and (error := selector_error(parse_node_selector(selector))):
+        field, _, rule = error.partition(": ")
+        found = rule.partition('"')[2].partition('"')[0]
+        yield FieldProblem(field, found, (rule,)).below(*path)
+
+
+def _node_name_problems(path: Path, name: str | None) -> Iterator[FieldProblem]:
+    if name:
+        yield from _name_problems(path, name, subdomain_errors(name))
 
 
 def _name_problems(path: Path, name: str, rules: tuple[str, ...]) -> Iterator[FieldProblem]:
@@ -295,9 +345,10 @@ def _name_problems(path: Path, name: str, rules: tuple[str, ...]) -> Iterator[Fi
         yield _problem(path, name, *rules)
 
 
-def _unique(path: Path, names: Sequence[str]) -> Iterator[FieldProblem]:
+def _unique(path: Path, names: Sequence[str], field: str = "name") -> Iterator[FieldProblem]:
+    """Yield names that are given twice. field: of the name in its item; "" for lists of names."""
     seen: set[str] = set()
     for index, name in enumerate(names):
         if name in seen:
-            yield _problem((*path, index, "name"), name, "must be unique")
+            yield _problem((*path, index, *([field] if field else ())), name, "must be unique")
         seen.add(name)

@@ -10,6 +10,9 @@ RuleTexts = tuple[str, ...]
 """The rules that a value breaks."""
 
 
+Path = tuple[str | int, ...]
+
+
 class FieldProblem(NamedTuple):
     """A value that is not allowed. field: its path below the checked object or part."""
 
@@ -22,3 +25,8 @@ class FieldProblem(NamedTuple):
         outer = field_path(path)
         joined = f"{outer}{self.field}" if self.field.startswith("[") else f"{outer}.{self.field}"
         return self._replace(field=joined if self.field else outer)
+
+
+def problem_at(path: Path, value: object, *rules: str) -> FieldProblem:
+    """Return the problem of the value at a path."""
+    return FieldProblem(field_path(path), str(value), rules)

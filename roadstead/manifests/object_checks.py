@@ -16,6 +16,7 @@ from roadstead.facts.identity_cache import cached_by_identity
 from roadstead.facts.parse_selectors import SelectorError, parse_label_selector
 from roadstead.facts.resources import HUGE_PAGES_PREFIX, NATIVE_DOMAIN, STANDARD_RESOURCES
 from roadstead.manifests.field_problem import FieldProblem, RuleTexts
+from roadstead.manifests.pod_claim_checks import pod_claim_problems, used_claims_problem
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.protocol.names import (
     dns_1035_label_errors,
@@ -75,8 +76,8 @@ DEVICE_KINDS = frozenset(
 
 _RARE_FIELDS = frozenset(
     (
-        *("affinity", "node_name", "overhead", "priority_class_name", "resources"),
-        *("scheduling_gates", "topology_spread_constraints", "volumes"),
+        *("affinity", "node_name", "overhead", "priority_class_name", "resource_claims"),
+        *("resources", "scheduling_gates", "topology_spread_constraints", "volumes"),
     )
 )
 """Fields that few pods have; reading each of them takes longer than all other checks."""
@@ -191,8 +192,13 @@ def _is_node_name(name: str) -> bool:
 def _spec_problem(spec: PodSpec) -> FieldProblem | None:
     if (problem := _containers_problem(spec.containers)) is not None:
         return problem.below("spec", "containers")
-    if spec.init_containers and (problem := _containers_problem(spec.init_containers)) is not None:
-        return problem.below("spec", "initContainers")
+    if (problem := used_claims_problem(spec.containers, spec.resource_claims)) is not None:
+        return problem.below("spec", "containers")
+    if spec.init_containers:
+        problem = _containers_problem(spec.init_containers)
+        problem = problem or used_claims_problem(spec.init_containers, spec.resource_claims)
+        if problem is not None:
+            return problem.below("spec", "initContainers")
     if spec.tolerations and (problem := _tolerations_problem(spec.tolerations)) is not None:
         return problem.below("spec", "tolerations")
     if spec.node_selector and (problem := _labels_problem(spec.node_selector)) is not None:
@@ -218,6 +224,8 @@ def _rare_problems(spec: PodSpec) -> Iterator[FieldProblem]:
     for index, volume in enumerate(spec.volumes):
         if volume.name and (rules := dns_label_errors(volume.name)):
             yield FieldProblem(f"spec.volumes[{index}].name", volume.name, rules)
+    for problem in pod_claim_problems(spec.resource_claims):
+        yield problem.below("spec", "resourceClaims")
     if spec.resources is not None:
         for problem in _resource_problems(spec.resources):
             yield problem.below("spec", "resources")

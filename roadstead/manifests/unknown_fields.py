@@ -210,10 +210,15 @@ _DEVICE_TYPES: Final[Mapping[str, Fields]] = {
     ),
     "DeviceConstraint": _fields("distinctAttribute matchAttribute requests"),
     "ClaimDeviceRequest": _fields(
-        "name", exactly="ExactDeviceRequest", firstAvailable="ExactDeviceRequest"
+        "name", exactly="ExactDeviceRequest", firstAvailable="DeviceSubRequest"
     ),
     "ExactDeviceRequest": _fields(
-        "adminAccess allocationMode capacity count deviceClassName name",
+        "adminAccess allocationMode capacity count deviceClassName",
+        selectors="DeviceSelector",
+        tolerations="Toleration",
+    ),
+    "DeviceSubRequest": _fields(
+        "allocationMode capacity count deviceClassName name",
         selectors="DeviceSelector",
         tolerations="Toleration",
     ),

@@ -95,7 +95,8 @@ class DynamicResources(
 
     def __init__(self, args: DynamicResourcesArgs, handle: Handle) -> None:
         self._devices: DeviceState = handle.storage.devices
-        self._filter = DeviceFilter(self._devices, args.filter_timeout_s)
+        timeout_s = args.filter_timeout_s if self._devices.gates.filter_timeout else 0.0
+        self._filter = DeviceFilter(self._devices, timeout_s)
 
     def pre_enqueue(self, pod: PodFacts) -> Status:
         try:

@@ -21,6 +21,10 @@ REASON_MAX_CHARS = 300
 """Maximum length of a reason that is the message of a whole attempt; longer ones are cut."""
 
 _NO_NODES: Final = re.compile(r"^0/\d+ nodes are available: ")
+_NAMES: Final = re.compile(
+    r"""(?i)(\bpod|claim(?:\.resource\.k8s\.io)?) ("[^"]*"|[a-z0-9-]+/[a-z0-9.-]+)"""
+)
+"""Names of pods and claims in a message: mostly each pod has a claim of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,15 +132,19 @@ def _reasons(pending: Iterable[PendingPod]) -> tuple[Reason, ...]:
     pods: Counter[str] = Counter()
     nodes: Counter[str] = Counter()
     first: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for pod in pending:
         # An attempt that failed as a whole has a message, and no reasons by node.
         of_attempt = ((_of_attempt(pod.message), 0),) if pod.message else ()
         for reason, count in pod.reasons or of_attempt:
-            pods[reason] += 1
-            nodes[reason] += count
-            first.setdefault(reason, pod.pod)
-    order = sorted(pods, key=lambda reason: (-pods[reason], reason))
-    return tuple(Reason(each, pods[each], nodes[each], first[each]) for each in order)
+            # Reasons that differ only in names are counted together, then without names.
+            alike = _NAMES.sub(r"\1 *", reason)
+            texts[alike] = reason if texts.get(alike, reason) == reason else alike
+            pods[alike] += 1
+            nodes[alike] += count
+            first.setdefault(alike, pod.pod)
+    order = sorted(pods, key=lambda alike: (-pods[alike], texts[alike]))
+    return tuple(Reason(texts[each], pods[each], nodes[each], first[each]) for each in order)
 
 
 def _of_attempt(message: str) -> str:

@@ -219,7 +219,7 @@ class _Compilation:
         classes = {each.name: each for found in self.devices.values() for each in found.classes}
         templates = dict(pair for found in self.devices.values() for pair in found.templates)
         if templates and not self._gates().consumable_capacity:
-            rule = "needs the feature gate DRAConsumableCapacity (scheduler.settings.feature_gates)"
+            rule = "needs the feature gate DRAConsumableCapacity (scheduler.settings.featureGates)"
             raise self.file.error(("trace_gpus",), rule, "devices")
         return DevicesFacts(
             slices=tuple(self.slices),

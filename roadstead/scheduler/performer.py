@@ -256,7 +256,9 @@ def _bind_results(answer: BindAnswers) -> list[BindResult]:
     ]
     for index, cause, reasons, _ in answer.refused:
         outcome = _OUTCOMES.get(cause, BindOutcome.FAILED)
-        results[index] = BindResult(answer.tokens[index], outcome, "", ", ".join((cause, *reasons)))
+        # A failure has upstream's text; any other refusal is explained by its cause.
+        texts = reasons if cause == "failed" else (cause, *reasons)
+        results[index] = BindResult(answer.tokens[index], outcome, "", ", ".join(texts))
     return results
 
 

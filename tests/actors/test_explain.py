@@ -111,7 +111,7 @@ def test_a_pod_that_is_not_supported_is_named():
         explained(
             inputs_of([node("n1")], []),
             devices,
-            feature_gates={"DRAExtendedResource": True},
+            featureGates={"DRAExtendedResource": True},
             cluster=SERVED,
         )
 

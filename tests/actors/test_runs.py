@@ -350,7 +350,7 @@ def test_what_is_not_supported_ends_the_run_with_plugin_object_and_field():
     inputs = inputs_of([node("n1")], [*pods_of("p"), *pods_of("q", facts=wants)])
 
     with pytest.raises(UnsupportedError) as refusal:
-        launch(inputs, feature_gates={"DRAExtendedResource": True}, cluster=SERVED)
+        launch(inputs, featureGates={"DRAExtendedResource": True}, cluster=SERVED)
 
     assert refusal.value.obj == 'Pod "default/q"'
     assert refusal.value.field == "spec.containers: example.com/gpu with DRAExtendedResource"

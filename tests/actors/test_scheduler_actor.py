@@ -320,7 +320,7 @@ async def test_decisions_continue_while_binds_are_in_progress():
 async def test_what_is_not_supported_stops_the_scheduler_with_plugin_object_and_field():
     facts = pod(others={"example.com/gpu": 1})
     gates = {"DRAExtendedResource": True}
-    async with World(["a"], facts=facts, feature_gates=gates, cluster=SERVED) as world:
+    async with World(["a"], facts=facts, featureGates=gates, cluster=SERVED) as world:
         status = await world.error()
 
     assert status.error_kind == "UnsupportedError"

@@ -128,7 +128,7 @@ def test_settings_of_the_run_answer_the_questions_about_its_moments(tmp_path: Pa
         **SCENARIO,
         "fleet": [{"manifests": [str(tmp_path / "fleet.yaml")]}],
         "workload": [arrivals],
-        "scheduler": {"settings": {"feature_gates": {"DRAExtendedResource": True}}},
+        "scheduler": {"settings": {"featureGates": {"DRAExtendedResource": True}}},
         "seeds": 1,
     }
 

@@ -129,6 +129,26 @@ def test_the_output_of_a_finished_run_has_its_devices_again(
     assert len(before) == 1
 
 
+def test_a_note_names_running_pods_whose_devices_are_unknown(
+    run: Run, cluster: str, tmp_path: Path
+) -> None:
+    running = []
+    for at in range(2):
+        each = claiming(f"r{at}", resourceClaimTemplateName="one")
+        each["metadata"]["uid"] = each["metadata"]["name"]
+        each["spec"]["nodeName"] = "n1"
+        each["status"] = {
+            "phase": "Running",
+            "resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": f"r{at}-gpu"}],
+        }
+        running.append(each)
+    app = write(tmp_path / "app.json", *running)
+
+    result = run("schedule", "--cluster", cluster, "--pods", app, *INLINE)
+
+    assert "Without devices: 2 running pods (first default/r0) with claims" in result.stderr
+
+
 @pytest.mark.parametrize(
     ("expression", "message"),
     [
@@ -173,7 +193,7 @@ def test_extended_resources_of_a_class_are_served_by_devices_with_several_schedu
         resources["limits"] = {"example.com/gpu": "1"}
     given = write(tmp_path / "all.json", served, *fleet, *asking)
     settings, out = tmp_path / "roadstead.yaml", tmp_path / "out"
-    settings.write_text("feature_gates: {DRAExtendedResource: true}\n")
+    settings.write_text("featureGates: {DRAExtendedResource: true}\n")
     command = ("schedule", "--cluster", given, "--settings", settings, *INLINE, "--output", out)
 
     result = run(*command, "--schedulers", "3")

@@ -374,7 +374,7 @@ def test_a_drained_pod_gets_devices_for_its_extended_resource_elsewhere(
     run: Run, tmp_path: Path
 ) -> None:
     settings = tmp_path / "roadstead.yaml"
-    settings.write_text("feature_gates: {DRAExtendedResource: true}\n")
+    settings.write_text("featureGates: {DRAExtendedResource: true}\n")
     cluster = gpu_fleet(tmp_path)
 
     result = run("drain", "n1", "--cluster", cluster, "--settings", settings, "--format", "json")

@@ -8,6 +8,7 @@ import pytest
 
 from roadstead.config.errors import ConfigError
 from roadstead.config.settings import Settings, load_settings, load_settings_file
+from roadstead.devices.gates import gates_of
 from roadstead.protocol.errors import InputError
 
 
@@ -30,6 +31,18 @@ def test_flags_override_the_file_and_the_file_overrides_defaults() -> None:
     assert settings.journal == Path("j")
 
 
+def test_every_gate_of_claims_may_be_named_as_in_kube_scheduler() -> None:
+    text = (
+        "featureGates: {DRADeviceTaints: true, DynamicResourceAllocation: true, "
+        "DRAResourceClaimDeviceStatus: true, DRASchedulerFilterTimeout: false}"
+    )
+    settings = load_settings(text)
+
+    gates = gates_of(settings.feature_gates.items())
+    assert (gates.taints, gates.filter_timeout) == (True, False)
+    assert settings.model_dump(mode="json")["featureGates"]["DRADeviceTaints"]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -49,6 +62,20 @@ def test_flags_override_the_file_and_the_file_overrides_defaults() -> None:
         ("bounds: {queue_max_pods: 1e12}", "roadstead.yaml: bounds.queue_max_pods: 10000"),
         ("seed: -1", "roadstead.yaml: seed: -1: must be at least 0"),
         ("seed: 9223372036854775808", "roadstead.yaml: seed: 9223372036854775808: does not fit"),
+        (
+            "feature_gates: {DRADeviceTaints: true}",
+            "roadstead.yaml: feature_gates: dict of 1: is called featureGates, as in kube-schedule",
+        ),
+        ("featureGates: {DRA: true}", 'roadstead.yaml: featureGates.DRA.[key]: "DRA": must be '),
+        ("featureGates: {DRADeviceTaints: maybe}", "roadstead.yaml: featureGates.DRADeviceTaints"),
+        (
+            "featureGates: {DynamicResourceAllocation: false}",
+            "roadstead.yaml: featureGates.DynamicResourceAllocation: False: must be true: to ignor",
+        ),
+        (
+            "featureGates: {DRAResourceClaimDeviceStatus: false}",
+            "roadstead.yaml: featureGates.DRAResourceClaimDeviceStatus: False: must be true: witho",
+        ),
         ("- a", "roadstead.yaml: list of 1: must be a mapping"),
         ("seed: 1\nseed: 2", 'roadstead.yaml: line 2, column 1: key "seed" is twice'),
     ],

@@ -15,7 +15,7 @@ from tests.builders import node, pod
 from tests.scenario.files import compiled, scenario
 from tests.simulator.plays import played
 
-GATE = {"feature_gates": {"DRAConsumableCapacity": True}}
+GATE = {"featureGates": {"DRAConsumableCapacity": True}}
 HOUR_S = 3_600
 
 
@@ -134,7 +134,7 @@ def test_an_unknown_form_of_gpus_is_refused(tmp_path):
 
 SCENARIO = """trace_gpus: devices
 workload: [{trace: t.trace}]
-scheduler: {settings: {feature_gates: {DRAConsumableCapacity: %s}}}
+scheduler: {settings: {featureGates: {DRAConsumableCapacity: %s}}}
 """
 FLEET = "fleet: [{trace: t.trace}]\n"
 

@@ -37,6 +37,13 @@ def test_refusals_are_joined_under_the_name_of_the_first():
     assert outcome.status.message == "one, two, three"
 
 
+def test_only_the_last_of_several_refusals_ends_with_a_full_stop():
+    outcome, _ = run(
+        PostFilterResult(unschedulable("none fits.")), PostFilterResult(unschedulable("all wait."))
+    )
+    assert outcome.status.message == "none fits, all wait."
+
+
 def test_the_first_success_ends_the_phase():
     outcome, kinds = run(
         PostFilterResult(unschedulable("one")),

@@ -77,6 +77,21 @@ def test_no_device_is_in_two_claims():
     assert broken == ("I1", f"device {DRIVER}/n1/d0 is in claims default/c-p and default/c-q")
 
 
+def test_no_claim_names_more_than_256_pods():
+    def bound(others):
+        names = [Consumer("pods", f"x{n}", f"x{n}") for n in range(others)]
+        shared = claim("shared", allocation=on("d0"), reserved_for=tuple(names))
+        found, facts = history(shared), using("p", "shared")
+        found.accept("p", facts).bind("p", facts=facts)
+        consumers = (*shared.reserved_for, Consumer("pods", "p", "p"))
+        return texts(write(found, replace(shared, reserved_for=consumers)))
+
+    assert bound(255) == []
+    assert bound(256) == [
+        ("I2", "claim default/shared names 257 pods; at most 256 may use it"),
+    ]
+
+
 def test_admins_may_have_devices_of_others():
     admin = on("d0", has_admin_access=True)
     watching = ClaimSpec((DeviceRequest("r", "gpu", has_admin_access=True),))

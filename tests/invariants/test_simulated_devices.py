@@ -85,6 +85,16 @@ def test_a_claim_that_several_pods_share_ends_with_the_last():
     ]
 
 
+def test_no_claim_is_reserved_for_more_than_256_pods():
+    pods = tuple(pod_row(number, 10) for number in range(257))
+    rows = [AllocationRow(10, "reserved", "default/shared", number) for number in range(257)]
+
+    assert found(rows[:-1], pods[:-1], claims=("shared",)) == []
+    assert found(rows, pods, claims=("shared",)) == [
+        "default/shared: is reserved for more than 256 pods at 10 us"
+    ]
+
+
 def test_a_pod_that_runs_at_the_start_may_lack_its_claims():
     assert found((), (pod_row(0, 0, owner=None),)) == []
     assert found((), (pod_row(0, 0),)) != []

@@ -24,7 +24,7 @@ HERE = Allocation(
 
 
 def run_of(*claims, journal=None, is_on=True):
-    settings = Settings(feature_gates={"DRADeviceBindingConditions": is_on})
+    settings = Settings(featureGates={"DRADeviceBindingConditions": is_on})
     return begun(settings, cluster(*claims, slices=[SLICE]), [node("n1")], journal)
 
 

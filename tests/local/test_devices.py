@@ -8,7 +8,7 @@ import pytest
 from roadstead.config.settings import Settings
 from roadstead.devices.ahead import DevicesAhead
 from roadstead.devices.state import DeviceState, reserved
-from roadstead.facts.devices import Allocation, Consumer
+from roadstead.facts.devices import AllocatedDevice, Allocation, Consumer
 from roadstead.invariants.checker import check
 from roadstead.journal import RecordKind
 from roadstead.journal.files import FileJournal
@@ -16,8 +16,8 @@ from roadstead.journal.segments import Reader
 from roadstead.local.run import LocalRun
 from roadstead.run import RunPlan
 from roadstead.storage import StorageChange, StorageState
-from tests.builders import node, pod
-from tests.devices.fleet import claim, cluster, owned, slice_of, using, with_template
+from tests.builders import node, pod, require, term
+from tests.devices.fleet import DRIVER, claim, cluster, owned, slice_of, using, with_template
 from tests.journal.simulated_disk import SimulatedDisk
 from tests.journal.test_files import opened
 from tests.local.device_runs import begun, committed_claims, messages, submit
@@ -55,6 +55,41 @@ def test_a_shared_claim_is_allocated_once_and_names_all_its_pods():
     assert len(set(run.placements().values())) == 1, "all where the devices are"
     (shared,) = committed_claims(run).values()
     assert [each.uid for each in shared.reserved_for] == ["p", "q", "r"]
+
+
+def full_claim(room):
+    """Return an allocated claim that can have `room` more consumers."""
+    others = tuple(Consumer("pods", f"x{n}", f"uid-x{n}") for n in range(256 - room))
+    return replace(claim("shared"), allocation=allocated_here(), reserved_for=others)
+
+
+def allocated_here():
+    terms = (term(fields=(require("metadata.name", "In", "n1"),)),)
+    return Allocation((AllocatedDevice("r", DRIVER, "n1", "d0"),), node_terms=terms)
+
+
+def test_the_257th_consumer_of_a_claim_fails_and_waits_until_one_has_ended():
+    disk = SimulatedDisk()
+    run = run_of(full_claim(2), journal=FileJournal(disk))
+
+    submit(run, **{name: using(name, "shared") for name in "pqr"})
+
+    assert len(run.placements()) == 2
+    ((waiting, text),) = messages(run).items()
+    assert text == (
+        'running PreBind plugin "DynamicResources": add reservation to ResourceClaim '
+        'default/shared: ResourceClaim.resource.k8s.io "shared" is invalid: status.reservedFor: '
+        "Too many: 257: must have at most 256 items"
+    )
+    assert len(committed_claims(run)["default/shared"].reserved_for) == 256
+
+    run.delete_pods([next(iter(run.placements()))])
+    run.run(run.now_s + 60)
+
+    assert waiting.removeprefix("default/") in run.placements()
+    assert len(committed_claims(run)["default/shared"].reserved_for) == 256
+    run.binder.end()
+    assert check(list(Reader(disk).records())).violations == []
 
 
 def test_devices_of_deleted_pods_are_free_for_those_that_wait():

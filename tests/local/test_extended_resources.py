@@ -29,7 +29,7 @@ ON = {"DRAExtendedResource": True}
 
 def run_of(*claims, journal=None, nodes=NODES, gates=ON, **settings):
     facts = cluster(*claims, slices=SLICES, classes=(SERVING,))
-    return begun(Settings(feature_gates=gates, **settings), facts, nodes, journal)
+    return begun(Settings(featureGates=gates, **settings), facts, nodes, journal)
 
 
 def claims_of(run):

@@ -160,6 +160,17 @@ def test_a_misspelled_field_is_left_out_with_a_warning():
         read(document, is_strict=True)
 
 
+def test_an_alternative_has_no_admin_access():
+    found = read(a_claim(request(firstAvailable=[GPU | {"name": "a", "adminAccess": True}])))
+
+    (warning,) = found.unknown
+    assert 'firstAvailable[0]: "adminAccess" is no field' in warning
+    (one,) = compile_claim_spec(found.resource_claims[0].spec).requests
+    assert not one.alternatives[0].has_admin_access
+    found = read(a_claim(request(exactly=GPU | {"adminAccess": True})))
+    assert compile_claim_spec(found.resource_claims[0].spec).requests[0].has_admin_access
+
+
 @pytest.mark.parametrize("version", ["v1beta1", "v1beta2", "v1"])
 def test_earlier_versions_are_read_as_v1(version):
     flat = version == "v1beta1"

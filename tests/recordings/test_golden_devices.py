@@ -9,15 +9,10 @@ from scripts.recordings.suites import run_file
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 PATHS = ["plain", "batches", "2"]
-EXTENDED = "dra-extended"
 FILES = find_files([GOLDEN / "dra", GOLDEN / "dra-sequence"])
 
 
-@pytest.mark.parametrize(
-    "file",
-    [each for each in FILES if not each.name.startswith(EXTENDED)],
-    ids=lambda file: file.name.removesuffix(".json.gz"),
-)
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name.removesuffix(".json.gz"))
 def test_decisions_on_claims_equal_upstreams(file):
     answers = run_file(file, PATHS)
 
@@ -26,14 +21,6 @@ def test_decisions_on_claims_equal_upstreams(file):
         assert answer.result.mismatches == [], answer.path_name
         assert not answer.result.unsupported, answer.path_name
         assert answer.result.decisions > 0, answer.path_name
-
-
-@pytest.mark.parametrize("file", [each for each in FILES if each.name.startswith(EXTENDED)])
-def test_pods_with_extended_resources_of_classes_are_refused_not_guessed(file):
-    (answer,) = run_file(file, ["plain"])
-
-    assert answer.result.mismatches == []
-    assert set(answer.result.unsupported) <= {"DynamicResources"}
 
 
 @pytest.mark.parametrize("file", find_files([GOLDEN / "dra-queueing"]), ids=lambda file: file.stem)

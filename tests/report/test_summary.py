@@ -88,6 +88,24 @@ def test_a_reason_of_a_whole_attempt_has_no_count_of_nodes(result):
     assert summarize(replace(result, pending=failed)).reasons[0].reason == text
 
 
+def test_reasons_that_differ_only_in_names_of_claims_are_counted_together(result):
+    text = "0/2 nodes are available: resource claim default/{0}, request r: has capacity requests."
+    other = 'pod "default/{0}": ResourceClaim not created yet'
+    failed = tuple(
+        PendingPod(f"default/{name}", name, reason.format(name))
+        for reason, names in ((text, "abc"), (other, "de"), ('claim "{0}" is lost', "f"))
+        for name in names
+    )
+
+    reasons = summarize(replace(result, pending=failed)).reasons
+
+    assert [(entry.reason, entry.pods, entry.first) for entry in reasons] == [
+        ("resource claim *, request r: has capacity requests.", 3, "default/a"),
+        ("pod *: ResourceClaim not created yet", 2, "default/d"),
+        ('claim "f" is lost', 1, "default/f"),
+    ]
+
+
 def test_pending_reasons_are_printed_before_utilization(result):
     text = shown(result)
     assert text.index("Why pods are pending") < text.index("Utilization")

@@ -518,7 +518,7 @@ def test_pods_have_claims_for_extended_resources_that_classes_serve(
     gates = json.dumps({"DRAExtendedResource": is_on})
     text = scenario(
         f"workload: [{{arrivals: {{every: 1s}}, pods: {pods}}}]\n"
-        f"scheduler: {{settings: {{feature_gates: {gates}}}}}",
+        f"scheduler: {{settings: {{featureGates: {gates}}}}}",
         fleet="fleet: [{manifests: [fleet.yaml]}]\n",
     )
 

@@ -51,8 +51,7 @@ def in_some_mode(scenario, seed):
             "partition_refresh_s": draw.choice((0.0, 0.5, 3.0)),
             "partition_long_queue_pods": draw.choice((1, 8)),
         }
-    names = set(Settings.model_fields) - how.keys()
-    settings = Settings(**{name: getattr(settings, name) for name in names}, **how)
+    settings = _checked(settings, how)
     waves = tuple(replace(wave, pods=_jobs(wave.pods)) for wave in scenario.waves)
     return replace(scenario, plan=replace(scenario.plan, settings=settings), waves=waves)
 
@@ -128,8 +127,7 @@ def quiet(scenario, seed):
     settings = scenario.plan.settings
     how = {"schedulers": 1, "workers": draw.choice((0, 0, 1, 3))}
     how["kernel"] = seed % 4 == 3 or draw.random() < 0.3
-    names = set(Settings.model_fields) - how.keys()
-    settings = Settings(**{name: getattr(settings, name) for name in names}, **how)
+    settings = _checked(settings, how)
     plan = replace(scenario.plan, settings=settings)
     waves = tuple(part for wave in scenario.waves for part in _one_by_one(wave))
     if seed % 5 in (1, 4):
@@ -324,3 +322,13 @@ def claiming(scenario, seed):
 
 
 VARIANTS["devices"] = claiming
+
+
+def _checked(settings, how):
+    """The settings with some replaced; an error if they contradict each other."""
+    kept = {
+        field.alias or name: getattr(settings, name)
+        for name, field in Settings.model_fields.items()
+        if name not in how
+    }
+    return Settings(**kept, **how)

@@ -56,7 +56,7 @@ HALTING = ("add_pods", "load", "update_pods", "delete", "evict", "void", "fence"
 STATES = {DELETED: RejectCause.DELETED, None: RejectCause.UNKNOWN_POD}
 SAY_WHY = (
     *(RejectCause.CONSTRAINT, RejectCause.VERSION),
-    *(RejectCause.TRANSACTION, RejectCause.CHANGED),
+    *(RejectCause.TRANSACTION, RejectCause.CHANGED, RejectCause.FAILED),
 )
 PAST_EPOCHS = (None, RejectCause.UNKNOWN_NODE, RejectCause.VERSION, RejectCause.CHANGED)
 
@@ -301,7 +301,8 @@ class ShadowBinder(PlainBinder):
         cause = self.forbids(request, pod)
         if cause in PAST_EPOCHS:
             batch.reaches_epoch(request)
-        allowed = {cause or RejectCause.CONSTRAINT} | batch.others(request)
+        of_filters = {RejectCause.CONSTRAINT, RejectCause.FAILED}
+        allowed = ({cause} if cause else of_filters) | batch.others(request)
         if cause is RejectCause.BUSY and (request.transaction or request.facts.pod_group):
             # It was tried before the accepted requests of the batch filled the binder.
             allowed.add(self.forbids(request, pod, may_be_busy=False))

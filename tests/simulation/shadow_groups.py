@@ -65,7 +65,7 @@ class Batch:
         """Further causes that a request of a group may get from the trial before the batch."""
         if not request.transaction and request.facts.pod_group is None:
             return set()
-        causes = {RejectCause.CONSTRAINT}
+        causes = {RejectCause.CONSTRAINT, RejectCause.FAILED}
         if request.transaction:
             causes |= {RejectCause.TRANSACTION, RejectCause.VERSION}
         causes |= {RejectCause.BUSY} if self._may_be_busy else set()

@@ -41,7 +41,7 @@ def devices(*claims, slices=None, classes=(CLASS,), wanted=WANTED):
 
 def played(folder, arrivals, cluster, *, gates=(), **more):
     """Play a plan; return the rows of its allocations, after its tables were checked."""
-    settings = {"feature_gates": dict.fromkeys(gates, True)}
+    settings = {"featureGates": dict.fromkeys(gates, True)}
     plan = plan_of([node("n1")], arrivals, cluster=cluster, settings=settings, **more)
     write_summary(folder, play_into(folder, plan))
     assert check_folder(folder).violations == ()

@@ -29,7 +29,7 @@ SLICES = [slice_of("n1", "d0", "d1"), slice_of("n2", "d0", "d1", "d2")]
 
 def plan(*claims):
     facts = cluster(*claims, slices=SLICES, classes=(SERVING,))
-    return plan_of(cluster=facts, feature_gates={"DRAExtendedResource": True})
+    return plan_of(cluster=facts, featureGates={"DRAExtendedResource": True})
 
 
 def test_replicas_are_counted_until_no_device_is_left():
