@@ -66,6 +66,9 @@ IN_TREE_POINTS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
 )
 """In-tree plugin → its extension points, in the default order of plugins."""
 
+DEVICE_CLAIMS_PLUGIN: Final = "DynamicResources"
+"""The plugin that reserves claims of devices: the binder refuses a reservation in its name."""
+
 OPTIONAL_POINTS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
     {
         "SelectorSpread": _points("preScore score"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from roadstead.config.intree import DEVICE_CLAIMS_PLUGIN
 from roadstead.devices.claims import reservation_error
 from roadstead.devices.gates import DeviceGates
 from roadstead.facts.devices import DeviceClaimFacts
@@ -78,7 +79,7 @@ class BinderVolumes:
         if not pod.may_bind_claims:
             return SUCCESS
         if problem := reservation_error(self.device_claims, pod):
-            return error_of_point("PreBind", Status(Code.ERROR, (problem,), "DynamicResources"))
+            return error_of_point("PreBind", Status(Code.ERROR, (problem,), DEVICE_CLAIMS_PLUGIN))
         tried = self._claims.try_out(self._requested.get(token, BoundVolumes(token, ())), pod, node)
         if tried is None:
             return _NO_DEVICES if pod.device_claims else _NO_VOLUMES

@@ -2,11 +2,16 @@
 
 import sys
 
-from roadstead.kernel.compile_process import end_with_parent
+from roadstead.kernel.compile_process import AS_CHILD, end_with_parent
 
 if __name__ == "__main__":
-    end_with_parent()
+    arguments = sys.argv[1:]
+    # Only a run keeps the input of its compilations open. That of a command may be empty, as in
+    # the build of an image.
+    if arguments[:1] == [AS_CHILD]:
+        end_with_parent()
+        del arguments[0]
 
     from roadstead.kernel.start import compile_in_process
 
-    compile_in_process(*sys.argv[1:2])
+    compile_in_process(*arguments[:1])

@@ -17,6 +17,9 @@ from roadstead.isolation import PACKAGE_PARENT, child_environment, python_comman
 
 MODULE, TOTALS = "roadstead.kernel", "totals"
 
+AS_CHILD = "--as-child"
+"""Argument of a compilation that ends with its parent."""
+
 ORPHANED = 1
 """Exit status of a compilation whose parent has ended."""
 
@@ -28,7 +31,7 @@ _compiling: set[subprocess.Popen[bytes]] = set()
 def start_compiling(part: str = "") -> subprocess.Popen[bytes]:
     """Start compiling in a process of its own; see `compile_in_process` for the part."""
     child = subprocess.Popen(  # noqa: S603
-        python_command(MODULE, [part] if part else []),
+        python_command(MODULE, [AS_CHILD, *([part] if part else [])]),
         env=os.environ | child_environment(),
         # numba reads its settings from the working directory.
         cwd=PACKAGE_PARENT,

@@ -1,13 +1,15 @@
 """A compiling process ends with the run that started it, unless that run ended normally."""
 
 import os
+import runpy
 import subprocess
 import sys
+import threading
 
 import pytest
 
 from roadstead.isolation import child_environment
-from roadstead.kernel import compile_process
+from roadstead.kernel import compile_process, start
 
 WATCHES = """
 import sys, threading
@@ -44,6 +46,19 @@ def test_a_compile_process_ends_immediately_after_its_parent(watching):
     child.stdin.close()
 
     assert child.wait(60) == compile_process.ORPHANED
+
+
+def test_the_command_needs_no_input(monkeypatch):
+    compiled = []
+    monkeypatch.setattr(start, "compile_in_process", lambda *part: compiled.append(part))
+    monkeypatch.setattr(sys, "argv", ["roadstead.kernel"])
+    with open(os.devnull) as empty, monkeypatch.context() as patched:
+        patched.setattr(sys, "stdin", empty)
+        runpy.run_module("roadstead.kernel", run_name="__main__")
+
+    assert compiled == [()]
+    watchers = [each for each in threading.enumerate() if each.name == "parent"]
+    assert watchers == [], "the end of the input does not end the process"
 
 
 def test_a_compile_process_that_may_finish_outlives_its_parent(watching, monkeypatch):
