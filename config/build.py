@@ -30,14 +30,13 @@ from roadstead.config.validation_fit import validate_fit_args
 _EXTENDER_TIMEOUT: Final = parse_duration("5s")
 _FIT: Final = "NodeResourcesFit"
 _NODE_LABEL: Final = "NodeLabel"
-_CREATING: Final = "creating profile for scheduler name"
 
 # Where kube-scheduler panics on a nil pointer, Roadstead refuses the configuration with a reason.
 _PANIC: Final = "PANIC: runtime error: invalid memory address or nil pointer dereference"
 
 
 class _BuildError(Exception):
-    """One refusal: its field and upstream's text (or Roadstead's where upstream panics)."""
+    """One refusal: its field, and upstream's text. panics: upstream has none; it is Roadstead's."""
 
     def __init__(self, field: str, text: str, *, panics: bool = False) -> None:
         self.field, self.text, self.panics = field, text, panics
@@ -54,18 +53,20 @@ def points_table(
     """
     table = dict(IN_TREE_POINTS if as_upstream else {**IN_TREE_POINTS, **OPTIONAL_POINTS})
     for name, points in extra_plugins.items():
-        chosen = frozenset(points)
-        unknown = chosen - set(EXTENSION_POINTS)
+        implemented = frozenset(points)
+        unknown = implemented - set(EXTENSION_POINTS)
         if name in table:
             raise ValueError(f"plugin {name!r} is in-tree; an extra plugin needs its own name")
         if unknown:
             raise ValueError(f"plugin {name!r}: no such extension point: {sorted(unknown)}")
-        table[name] = chosen
+        table[name] = implemented
     return MappingProxyType(table)
 
 
-def complete(config: KubeSchedulerConfiguration, *, source: str) -> KubeSchedulerConfiguration:
-    """Apply the extenders: set timeouts, and let NodeResourcesFit ignore the resources they manage.
+def apply_extenders(
+    config: KubeSchedulerConfiguration, *, source: str
+) -> KubeSchedulerConfiguration:
+    """Set the extenders' timeouts; let NodeResourcesFit ignore what only they count.
 
     Raises ConfigError(stage="build"). The result is what `--write-config-to` prints.
     """
@@ -124,7 +125,8 @@ def build(
         try:
             profiles.append(_profile(profile, path, points_of))
         except _BuildError as error:
-            raise _refused(error, f"{_CREATING} {profile.scheduler_name}: ", source) from None
+            context = f"creating profile for scheduler name {profile.scheduler_name}: "
+            raise _refused(error, context, source) from None
         different = _different_queue_sort(profiles)
         if different:
             raise _refused(_BuildError(f"{path}.plugins.queueSort", different), "", source)
@@ -203,8 +205,10 @@ def _check_node_label(
 
 
 def _args(configs: list[PluginConfig], needed: set[str], path: str) -> dict[str, PluginArgs]:
+    """Return plugin → arguments. needed: the existing plugins that are enabled."""
     typed: dict[str, PluginArgs] = {}
     for i, config in enumerate(configs):
+        # As upstream, arguments of an in-tree plugin that is not enabled have no effect.
         if config.args is None or (config.name in IN_TREE_POINTS and config.name not in needed):
             continue
         if isinstance(config.args, V1NodeResourcesFitArgs):
@@ -230,6 +234,7 @@ def _check_fit(args: V1NodeResourcesFitArgs, path: str) -> None:
 def _different_queue_sort(profiles: list[ProfileConfig]) -> str:
     """Return why the last profile cannot share a queue with the first; empty if it can."""
     first, last = profiles[0], profiles[-1]
+    # `_check_queue_sort_and_bind` has found exactly one plugin in each.
     (wanted,), (found,) = first.at("queueSort"), last.at("queueSort")
     if wanted.name != found.name:
         names = f'"{found.name}", first: "{wanted.name}"'

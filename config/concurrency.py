@@ -23,6 +23,7 @@ JOB_KIND_LABEL = "roadstead.io/kind"
 """The pod label for the kind of the pod's job, `batch` or `service`."""
 
 MAX_SCHEDULERS = 256
+"""Of all profiles together."""
 
 Contradiction = tuple[str, object, str]
 """(field, its value, the rule that it breaks together with other fields)."""
@@ -34,7 +35,7 @@ class JobTime(SettingsModel):
     """Simulated decision time for one job: `job_s` + `task_s` for each of its pods."""
 
     job_s: NonNegativeSeconds = 0.0
-    """Seconds for the job itself."""
+    """Seconds for the job itself, whatever its number of pods."""
 
     task_s: NonNegativeSeconds = 0.0
     """Seconds for each pod of the job."""
@@ -85,6 +86,7 @@ def _checked_schedulers(value: object) -> object:
 
 
 Schedulers = Annotated[int | dict[str, int], BeforeValidator(_checked_schedulers)]
+"""Number of schedulers that all serve every profile, or profile → its number of schedulers."""
 
 
 def scheduler_profiles(schedulers: int | Mapping[str, int]) -> tuple[str, ...]:
@@ -123,13 +125,17 @@ def with_current_names(settings: object) -> object:
     """
     if not isinstance(settings, dict) or not settings.keys() & {"shards", "nodes_at"}:
         return settings
-    now = {name: value for name, value in settings.items() if name not in ("shards", "nodes_at")}
+    renamed = {
+        name: value for name, value in settings.items() if name not in ("shards", "nodes_at")
+    }
+    # A wrong value is refused under the name by which the user wrote it.
     if settings.get("nodes_at") not in (None, "workers", "scheduler"):
         return settings
     is_partitioned = settings.get("mode") == "partitioned"
+    # Without partitions, `shards` counted workers, and schedulers that store the nodes had none.
     if "shards" in settings and (is_partitioned or settings.get("nodes_at") != "scheduler"):
-        now.setdefault(current_name_of_shards(settings.get("mode")), settings["shards"])
-    return now
+        renamed.setdefault(current_name_of_shards(settings.get("mode")), settings["shards"])
+    return renamed
 
 
 def current_name_of_shards(mode: object) -> str:

@@ -13,7 +13,9 @@ from roadstead.config.go_struct import Int64
 from roadstead.config.schema_args import Args
 
 PERMIT_WAIT_S: Final = 60
+"""Time that Permit waits by default."""
 PERMIT_WAIT_MAX_S: Final = 900
+"""Upstream's bound of the time that Permit may wait."""
 
 
 class V1CoschedulingArgs(Args):

@@ -33,6 +33,7 @@ _RULES: Final = {
 }
 # Fields whose values are never shown.
 _SECRET: Final = frozenset({"keyData"})
+# By pydantic's name of a bound: its words.
 _LIMITS: Final = {"le": "at most", "ge": "at least", "gt": "above"}
 # By bound of an integer type of Go: its bits.
 _INTEGER_BITS: Final[dict[object, int]] = {2**31 - 1: 32, -(2**31): 32, 2**63 - 1: 64, -(2**63): 64}
@@ -60,22 +61,22 @@ def decode_document(
 
 
 def _check_type(document: object, source: str) -> None:
-    def refuse(field: str, rule: str, value: object) -> ConfigError:
+    def refusal(field: str, rule: str, value: object) -> ConfigError:
         problem = Problem(field, rule) if value is None else malformed(field, value, rule)
         return ConfigError("decode", [problem], source=source)
 
     if document is not None and not isinstance(document, dict):
-        raise refuse("", f"must be a mapping of kind {KIND}", document)
+        raise refusal("", f"must be a mapping of kind {KIND}", document)
     found = document or {}
     kind, version = found.get("kind"), found.get("apiVersion")
     if not kind:
-        raise refuse("kind", f"is missing (want {KIND})", None)
+        raise refusal("kind", f"is missing (want {KIND})", None)
     if not version:
-        raise refuse("apiVersion", f"is missing (want {API_VERSION})", None)
+        raise refusal("apiVersion", f"is missing (want {API_VERSION})", None)
     if version != API_VERSION:
-        raise refuse("apiVersion", f"is not a version that we read (want {API_VERSION})", version)
+        raise refusal("apiVersion", f"is not a version that we read (want {API_VERSION})", version)
     if kind != KIND:
-        raise refuse("kind", f"is not a kind that we read (want {KIND})", kind)
+        raise refusal("kind", f"is not a kind that we read (want {KIND})", kind)
 
 
 def _with_typed_args(
@@ -87,13 +88,13 @@ def _with_typed_args(
     if not profile.plugin_config:
         return profile
     typed = [
-        _typed(config, models.get(config.name), f"{path}.pluginConfig[{i}]", problems)
+        _decode_args(config, models.get(config.name), f"{path}.pluginConfig[{i}]", problems)
         for i, config in enumerate(profile.plugin_config)
     ]
     return profile.model_copy(update={"plugin_config": typed})
 
 
-def _typed(
+def _decode_args(
     config: PluginConfig, model: type[Args] | None, path: str, problems: list[Problem]
 ) -> PluginConfig:
     if model is None:
@@ -113,6 +114,7 @@ def _typed(
 
 
 def _wrong_args_type(name: str, args: object, path: str) -> Problem | None:
+    """Return why arguments cannot be those of a plugin, by their apiVersion and kind."""
     if not isinstance(args, dict):
         return malformed(path, args, f"must be a mapping ({name}Args)")
     version, kind = args.get("apiVersion"), args.get("kind")

@@ -2,8 +2,8 @@
 
 Upstream: pkg/scheduler/apis/config/v1/defaults.go, component-base/config/v1alpha1/defaults.go.
 As with the default feature gates of 1.34.1, `shape` of VolumeBindingArgs stays unset, and
-`filterTimeout` of DynamicResourcesArgs is set. `config.schema` has the document as written,
-`config.model` the form that the core reads.
+`filterTimeout` of DynamicResourcesArgs is set. `config.schema` has the document as written (its
+types are those with the prefix V1), `config.model` the form that the core reads.
 """
 
 from __future__ import annotations
@@ -48,38 +48,38 @@ def set_defaults(config: KubeSchedulerConfiguration) -> KubeSchedulerConfigurati
     if len(profiles) == 1 and profiles[0].scheduler_name is None:
         name = {"scheduler_name": DEFAULT_SCHEDULER_NAME}
         profiles = [profiles[0].model_copy(update=name)]
-    profiling = _or(config.enable_profiling, True)
+    profiling = _value_or(config.enable_profiling, True)
     return config.model_copy(
         update={
-            "parallelism": _or(config.parallelism, 16),
-            "profiles": [_profile(profile) for profile in profiles],
-            "percentage_of_nodes_to_score": _or(config.percentage_of_nodes_to_score, 0),
-            "leader_election": _leader_election(config.leader_election),
-            "client_connection": _client_connection(config.client_connection),
-            "pod_initial_backoff_seconds": _or(config.pod_initial_backoff_seconds, 1),
-            "pod_max_backoff_seconds": _or(config.pod_max_backoff_seconds, 10),
+            "parallelism": _value_or(config.parallelism, 16),
+            "profiles": [_with_profile_defaults(profile) for profile in profiles],
+            "percentage_of_nodes_to_score": _value_or(config.percentage_of_nodes_to_score, 0),
+            "leader_election": _with_election_defaults(config.leader_election),
+            "client_connection": _with_connection_defaults(config.client_connection),
+            "pod_initial_backoff_seconds": _value_or(config.pod_initial_backoff_seconds, 1),
+            "pod_max_backoff_seconds": _value_or(config.pod_max_backoff_seconds, 10),
             "enable_profiling": profiling,
-            "enable_contention_profiling": _or(config.enable_contention_profiling, profiling),
+            "enable_contention_profiling": _value_or(config.enable_contention_profiling, profiling),
         }
     )
 
 
-def _or(value: T | None, default: T) -> T:
+def _value_or(value: T | None, default: T) -> T:
     return default if value is None else value
 
 
-def _profile(profile: KubeSchedulerProfile) -> KubeSchedulerProfile:
+def _with_profile_defaults(profile: KubeSchedulerProfile) -> KubeSchedulerProfile:
     plugins = merge_plugins(default_plugins(), profile.plugins)
-    configs = [_with_defaults(config) for config in profile.plugin_config or ()]
+    configs = [_with_args_defaults(config) for config in profile.plugin_config or ()]
     configured = {config.name for config in configs}
     for name in enabled_names(plugins):
         if name in ARGS_MODELS and name not in configured:
             empty = ARGS_MODELS[name](api_version=API_VERSION, kind=f"{name}Args")
-            configs.append(_with_defaults(PluginConfig(name=name, args=empty)))
+            configs.append(_with_args_defaults(PluginConfig(name=name, args=empty)))
     return profile.model_copy(update={"plugins": plugins, "plugin_config": configs})
 
 
-def _with_defaults(config: PluginConfig) -> PluginConfig:
+def _with_args_defaults(config: PluginConfig) -> PluginConfig:
     if not isinstance(config.args, Args):
         return config
     return config.model_copy(update={"args": set_args_defaults(config.args)})
@@ -87,19 +87,19 @@ def _with_defaults(config: PluginConfig) -> PluginConfig:
 
 def set_args_defaults(args: Args) -> Args:
     """Return the arguments of an in-tree plugin with their defaults set."""
-    fill = _ARGS_DEFAULTS.get(type(args))
-    return args if fill is None else args.model_copy(update=fill(args))
+    defaults_for = _ARGS_DEFAULTS.get(type(args))
+    return args if defaults_for is None else args.model_copy(update=defaults_for(args))
 
 
-def _preemption(args: V1DefaultPreemptionArgs) -> dict[str, object]:
+def _preemption_defaults(args: V1DefaultPreemptionArgs) -> dict[str, object]:
     return {
-        "min_candidate_nodes_percentage": _or(args.min_candidate_nodes_percentage, 10),
-        "min_candidate_nodes_absolute": _or(args.min_candidate_nodes_absolute, 100),
+        "min_candidate_nodes_percentage": _value_or(args.min_candidate_nodes_percentage, 10),
+        "min_candidate_nodes_absolute": _value_or(args.min_candidate_nodes_absolute, 100),
     }
 
 
-def _fit(args: V1NodeResourcesFitArgs) -> dict[str, object]:
-    strategy = _or(args.scoring_strategy, V1ScoringStrategy(type="LeastAllocated"))
+def _fit_defaults(args: V1NodeResourcesFitArgs) -> dict[str, object]:
+    strategy = _value_or(args.scoring_strategy, V1ScoringStrategy(type="LeastAllocated"))
     resources = _with_weights(strategy.resources)
     return {"scoring_strategy": strategy.model_copy(update={"resources": resources})}
 
@@ -108,31 +108,34 @@ def _with_weights(resources: list[V1ResourceSpec] | None) -> list[V1ResourceSpec
     return [r.model_copy(update={"weight": r.weight or 1}) for r in resources or _DEFAULT_RESOURCES]
 
 
+# Model of arguments → function that returns the fields of the arguments that have defaults.
 _ARGS_DEFAULTS: Final[dict[type[Args], Callable[..., dict[str, object]]]] = {
-    V1DefaultPreemptionArgs: _preemption,
+    V1DefaultPreemptionArgs: _preemption_defaults,
     V1DynamicResourcesArgs: lambda args: {
-        "filter_timeout": _or(args.filter_timeout, parse_duration("10s"))
+        "filter_timeout": _value_or(args.filter_timeout, parse_duration("10s"))
     },
     V1InterPodAffinityArgs: lambda args: {
-        "hard_pod_affinity_weight": _or(args.hard_pod_affinity_weight, 1)
+        "hard_pod_affinity_weight": _value_or(args.hard_pod_affinity_weight, 1)
     },
     V1NodeResourcesBalancedAllocationArgs: lambda args: {
         "resources": _with_weights(args.resources)
     },
-    V1NodeResourcesFitArgs: _fit,
+    V1NodeResourcesFitArgs: _fit_defaults,
     V1PodTopologySpreadArgs: lambda args: {"defaulting_type": args.defaulting_type or "System"},
-    V1VolumeBindingArgs: lambda args: {"bind_timeout_seconds": _or(args.bind_timeout_seconds, 600)},
+    V1VolumeBindingArgs: lambda args: {
+        "bind_timeout_seconds": _value_or(args.bind_timeout_seconds, 600)
+    },
 }
 
 
-def _leader_election(election: LeaderElection) -> LeaderElection:
+def _with_election_defaults(election: LeaderElection) -> LeaderElection:
     def or_default(duration: Duration, default: str) -> Duration:
         # 0 counts as unset, as upstream.
         return duration if duration.ns else parse_duration(default)
 
     return election.model_copy(
         update={
-            "leader_elect": _or(election.leader_elect, True),
+            "leader_elect": _value_or(election.leader_elect, True),
             "lease_duration": or_default(election.lease_duration, "15s"),
             "renew_deadline": or_default(election.renew_deadline, "10s"),
             "retry_period": or_default(election.retry_period, "2s"),
@@ -143,7 +146,7 @@ def _leader_election(election: LeaderElection) -> LeaderElection:
     )
 
 
-def _client_connection(connection: ClientConnection) -> ClientConnection:
+def _with_connection_defaults(connection: ClientConnection) -> ClientConnection:
     return connection.model_copy(
         update={
             "content_type": connection.content_type or "application/vnd.kubernetes.protobuf",

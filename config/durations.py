@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-_NS: Final = {
+_UNIT_NS: Final = {
     "ns": 1,
     "us": 1_000,
     "µs": 1_000,
@@ -19,6 +19,7 @@ _NS: Final = {
 }
 _PART: Final = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ns|us|µs|μs|ms|s|m|h)")
 _PART_OR_DAYS: Final = re.compile(_PART.pattern.replace("|h)", "|h|d)"))
+# Longer texts are no durations.
 _MAX_CHARS: Final = 100
 _INT64_MAX: Final = 2**63 - 1
 
@@ -31,18 +32,18 @@ class Duration:
 
     @property
     def seconds(self) -> float:
-        return self.ns / _NS["s"]
+        return self.ns / _UNIT_NS["s"]
 
     def __str__(self) -> str:
         sign, ns = ("-", -self.ns) if self.ns < 0 else ("", self.ns)
-        if ns < _NS["s"]:
-            unit = next((u for u in ("ms", "µs", "ns") if ns >= _NS[u]), "s")
-            return f"{sign}{_decimal(ns, _NS[unit])}{unit}"
-        hours, rest = divmod(ns, _NS["h"])
-        minutes, rest = divmod(rest, _NS["m"])
+        if ns < _UNIT_NS["s"]:
+            unit = next((u for u in ("ms", "µs", "ns") if ns >= _UNIT_NS[u]), "s")
+            return f"{sign}{_decimal(ns, _UNIT_NS[unit])}{unit}"
+        hours, rest = divmod(ns, _UNIT_NS["h"])
+        minutes, rest = divmod(rest, _UNIT_NS["m"])
         text = f"{hours}h" if hours else ""
         text += f"{minutes}m" if hours or minutes else ""
-        return f"{sign}{text}{_decimal(rest, _NS['s'])}s"
+        return f"{sign}{text}{_decimal(rest, _UNIT_NS['s'])}s"
 
 
 def parse_duration(text: str) -> Duration:
@@ -67,7 +68,7 @@ def _parse(text: str, pattern: re.Pattern[str], rule: str) -> Duration:
         if part is None or not (part[1] or part[2]):
             raise ValueError(rule)
         fraction = part[2] or ""
-        unit = _NS[part[3]]
+        unit = _UNIT_NS[part[3]]
         total += int(part[1] or 0) * unit + int(fraction or 0) * unit // 10 ** len(fraction)
         position = part.end()
     if total > _INT64_MAX:
@@ -76,6 +77,7 @@ def _parse(text: str, pattern: re.Pattern[str], rule: str) -> Duration:
 
 
 def _decimal(value: int, unit: int) -> str:
+    """Return value / unit in decimal notation; unit: a power of ten."""
     whole, rest = divmod(value, unit)
     fraction = str(rest).zfill(len(str(unit)) - 1).rstrip("0") if rest else ""
     return f"{whole}.{fraction}" if fraction else str(whole)

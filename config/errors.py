@@ -12,6 +12,7 @@ from roadstead.protocol.errors import InputError, cut_short
 Stage: TypeAlias = Literal["decode", "validate", "build"]
 
 PROBLEMS_SHOWN: Final = 20
+"""Number of problems that the text of an error lists; the rest is counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,9 +20,9 @@ class Problem:
     """One error of a configuration. `value` is the field's value, rendered as upstream renders it.
 
     `rule`: what the value breaks; in an error text it follows the value. `kind`: upstream's error
-    type ("Invalid value", "Required value", …), empty where upstream has no field error: then
-    `rule` is the whole text, or `upstream` is upstream's if that differs. `line`: of the field in
-    the text, 0 if it is not known.
+    type ("Invalid value", "Required value", …), empty where upstream has no field error; then
+    upstream's whole text is `upstream`, or `rule` if `upstream` is empty. `line`: of the field in
+    the document, from 1; 0 if it is not known.
     Upstream: apimachinery/pkg/util/validation/field/errors.go.
     """
 
@@ -51,7 +52,7 @@ class Problem:
 
 
 class ConfigError(InputError):
-    """A refused configuration. `problems` holds all errors of `stage`, in which they were found.
+    """A refused configuration. `problems`: all errors that the stage `stage` found.
 
     The stages are upstream's: decode (not the right shape), validate (a value out of its range),
     build (profiles that cannot be put together).

@@ -21,8 +21,8 @@ from roadstead.config.durations import Duration, parse_duration
 class GoStruct(BaseModel):
     """One Go struct. Field defaults are Go's zero values; None is a nil pointer or slice.
 
-    never_omitted: fields that Go prints even if they are empty (without `omitempty`).
-    refuses_null: keys that may be absent, but not null.
+    never_omitted: names of fields that Go prints even if they are empty (without `omitempty`).
+    refuses_null: keys in the document, in camelCase, that may be absent, but not null.
     """
 
     model_config = ConfigDict(
@@ -39,10 +39,12 @@ class GoStruct(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _zero_values_for_null(cls, data: Any) -> Any:  # noqa: ANN401  (any JSON comes in)
+        """Remove the nulls of known fields, which then have their zero values."""
         if data is None:
             return {}
         if not isinstance(data, dict) or None not in data.values():
             return data
+        # An unknown key stays, so that it is refused.
         known = {field.alias or name for name, field in cls.model_fields.items()} - cls.refuses_null
         return {key: value for key, value in data.items() if value is not None or key not in known}
 
@@ -85,8 +87,10 @@ Base64: TypeAlias = Annotated[str, AfterValidator(_base64), _zero_for_null("")]
 GoDuration: TypeAlias = Annotated[Duration, BeforeValidator(_duration)]
 
 GoStructT = TypeVar("GoStructT", bound=GoStruct)
+"""The model of a struct."""
 
 API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
+"""apiVersion of the documents that the schemas describe."""
 
 
 def to_document(value: object) -> Any:  # noqa: ANN401  (a JSON document comes out)
@@ -102,6 +106,7 @@ def to_document(value: object) -> Any:  # noqa: ANN401  (a JSON document comes o
         return str(value)
     if isinstance(value, (list, tuple)):
         return [to_document(item) for item in value]
+    # Go prints 50.0 as 50.
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return value

@@ -35,6 +35,7 @@ INTERFACE_NAMES: Final[Mapping[str, str]] = MappingProxyType(
 
 
 def _points(names: str) -> frozenset[str]:
+    """Return the extension points in a text, which separates them by spaces."""
     points = frozenset(names.split())
     assert points <= set(EXTENSION_POINTS), names
     return points
@@ -63,6 +64,7 @@ IN_TREE_POINTS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
         "DefaultBinder": _points("bind"),
     }
 )
+"""In-tree plugin → its extension points, in the default order of plugins."""
 
 OPTIONAL_POINTS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
     {
@@ -75,7 +77,7 @@ OPTIONAL_POINTS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
         ),
     }
 )
-"""Plugins of Roadstead that kube-scheduler 1.34 does not have; off by default."""
+"""Plugin → its extension points, for plugins that kube-scheduler 1.34 lacks; off by default."""
 
 _SCORE_WEIGHTS: Final[Mapping[str, int]] = MappingProxyType(
     {
@@ -92,7 +94,7 @@ _SCORE_WEIGHTS: Final[Mapping[str, int]] = MappingProxyType(
 DEFAULT_MULTI_POINT: Final[tuple[tuple[str, int | None], ...]] = tuple(
     (name, _SCORE_WEIGHTS.get(name)) for name in IN_TREE_POINTS
 )
-"""The default profile: every in-tree plugin at multiPoint, in order, weight if it has one."""
+"""The default profile: (plugin, weight if it scores) of each in-tree plugin, for multiPoint."""
 
 REMOVED_PLUGINS: Final[frozenset[str]] = frozenset(
     {"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"}

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Final
 
-from roadstead.config.build import build, complete, points_table
+from roadstead.config.build import apply_extenders, build, points_table
 from roadstead.config.coscheduling import V1CoschedulingArgs
 from roadstead.config.decode import decode, decode_document
 from roadstead.config.defaults import set_defaults
@@ -25,6 +25,7 @@ from roadstead.config.reader import read_document
 from roadstead.config.schema_args import ARGS_MODELS, Args
 from roadstead.config.validation import validate
 
+# Plugin → model of its arguments, with the plugins that only Roadstead has.
 _ALL_ARGS_MODELS: Final[Mapping[str, type[Args]]] = MappingProxyType(
     {**ARGS_MODELS, **REMOVED_ARGS_MODELS, "Coscheduling": V1CoschedulingArgs}
 )
@@ -35,9 +36,9 @@ NO_EXTRA_PLUGINS: Final[Mapping[str, Iterable[str]]] = MappingProxyType({})
 class LoadedConfig:
     """A configuration that passed every stage.
 
-    `document` is the defaulted document as `kube-scheduler --write-config-to` would print it
-    (plain values, keys sorted); `config` is what the core reads. `notes`: the translation of each
-    part of an older document.
+    `document` is the document with all defaults, as `kube-scheduler --write-config-to` would print
+    it (plain values, keys sorted); `config` is what the core reads. `notes`: how each part of an
+    older document was translated.
     """
 
     config: SchedulerConfig
@@ -46,7 +47,7 @@ class LoadedConfig:
     notes: tuple[Note, ...] = ()
 
     def effective(self) -> dict[str, dict[str, list[dict[str, Any]]]]:
-        """Profile → extension point → plugins in execution order, with weights at `score`."""
+        """Return profile → extension point → plugins in execution order; weights at `score`."""
         return {
             profile.scheduler_name: {
                 point: [
@@ -84,7 +85,7 @@ def load_config(
     problems = validate(config)
     if problems:
         raise ConfigError("validate", problems, source=source)
-    config = complete(config, source=source)
+    config = apply_extenders(config, source=source)
     is_set = decoded.percentage_of_nodes_to_score is not None
     built = replace(build(config, points_of, source=source), percentage_is_set=is_set)
     return LoadedConfig(built, with_sorted_keys(to_document(config)), source, notes)

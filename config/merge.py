@@ -16,6 +16,7 @@ from roadstead.config.intree import DEFAULT_MULTI_POINT, EXTENSION_POINTS, INTER
 from roadstead.config.schema import Plugins, PluginSet, V1Plugin
 
 ALL: Final = "*"
+"""Name that disables every default plugin of an extension point."""
 
 
 class ExpansionError(ValueError):
@@ -34,14 +35,14 @@ def default_plugins() -> Plugins:
 
 def enabled_names(plugins: Plugins) -> list[str]:
     """Return every plugin that is enabled anywhere, sorted."""
-    return sorted({p.name for chosen in plugins.sets().values() for p in chosen.enabled or ()})
+    return sorted({p.name for each in plugins.sets().values() for p in each.enabled or ()})
 
 
 def merge_plugins(default: Plugins, custom: Plugins | None) -> Plugins:
-    """Override the default sets by the profile's; weights become explicit (0 if none is given)."""
-    chosen = custom or Plugins()
+    """Override the default sets by the profile's; an absent weight becomes 0, as upstream."""
+    overrides = custom or Plugins()
     merged = {
-        name: merge_set(getattr(default, name), getattr(chosen, name))
+        name: merge_set(getattr(default, name), getattr(overrides, name))
         for name in Plugins.model_fields
     }
     return Plugins(**merged)
@@ -55,15 +56,17 @@ def merge_set(default: PluginSet, custom: PluginSet) -> PluginSet:
     kept = [plugin for plugin in kept if plugin.name not in disabled]
     replaced = {plugin.name for plugin in kept} & set(overrides)
     enabled = [overrides.get(plugin.name, plugin) for plugin in kept]
-    # Of a name listed twice only the last entry replaces the default; the first one is kept, and
-    # the expansion refuses it.
-    last = {plugin.name: i for i, plugin in enumerate(custom.enabled or ())}
+    # Of a name listed twice only the later entry replaces the default; the earlier one is added,
+    # so that `expand` refuses the name, as upstream does.
+    last_index = {plugin.name: i for i, plugin in enumerate(custom.enabled or ())}
     for i, plugin in enumerate(custom.enabled or ()):
-        if not (plugin.name in replaced and last[plugin.name] == i):
+        if not (plugin.name in replaced and last_index[plugin.name] == i):
             enabled.append(plugin)
-    turned_off = [V1Plugin(name=plugin.name, weight=0) for plugin in custom.disabled or ()]
-    turned_on = [plugin.model_copy(update={"weight": plugin.weight or 0}) for plugin in enabled]
-    return PluginSet(enabled=turned_on or None, disabled=turned_off or None)
+    disabled_plugins = [V1Plugin(name=plugin.name, weight=0) for plugin in custom.disabled or ()]
+    enabled_plugins = [
+        plugin.model_copy(update={"weight": plugin.weight or 0}) for plugin in enabled
+    ]
+    return PluginSet(enabled=enabled_plugins or None, disabled=disabled_plugins or None)
 
 
 def expand(plugins: Plugins, points_of: Mapping[str, frozenset[str]]) -> dict[str, tuple[str, ...]]:
@@ -74,45 +77,45 @@ def expand(plugins: Plugins, points_of: Mapping[str, frozenset[str]]) -> dict[st
     """
     sets = plugins.sets()
     for point in EXTENSION_POINTS:
-        _check_listed(point, sets[point].enabled or (), points_of)
+        _check_plugins_listed(point, sets[point].enabled or (), points_of)
     return {point: _order(point, sets[point], plugins, points_of) for point in EXTENSION_POINTS}
 
 
-def _check_listed(
+def _check_plugins_listed(
     point: str, listed: Iterable[V1Plugin], points_of: Mapping[str, frozenset[str]]
 ) -> None:
     seen: set[str] = set()
     for plugin in listed:
         points = points_of.get(plugin.name)
         if points is None:
-            raise _does_not_exist(point, plugin.name)
+            raise _unknown_plugin_error(point, plugin.name)
         if point not in points:
             text = f'plugin "{plugin.name}" does not extend {INTERFACE_NAMES[point]} plugin'
             raise ExpansionError(text, point)
         if plugin.name in seen:
-            raise _twice(point, plugin.name)
+            raise _listed_twice_error(point, plugin.name)
         seen.add(plugin.name)
 
 
 def _order(
-    point: str, chosen: PluginSet, plugins: Plugins, points_of: Mapping[str, frozenset[str]]
+    point: str, plugin_set: PluginSet, plugins: Plugins, points_of: Mapping[str, frozenset[str]]
 ) -> tuple[str, ...]:
     """Return the plugins at a point in execution order; see the module's docstring."""
-    listed = [plugin.name for plugin in chosen.enabled or ()]
-    disabled = {plugin.name for plugin in chosen.disabled or ()}
+    listed = [plugin.name for plugin in plugin_set.enabled or ()]
+    disabled = {plugin.name for plugin in plugin_set.disabled or ()}
     if ALL in disabled:
         return tuple(listed)
     overridden: set[str] = set()
     expanded: list[str] = []
     for plugin in plugins.multi_point.enabled or ():
         if plugin.name not in points_of:
-            raise _does_not_exist(point, plugin.name)
+            raise _unknown_plugin_error(point, plugin.name)
         if point not in points_of[plugin.name] or plugin.name in disabled:
             continue
         if plugin.name in listed:
             overridden.add(plugin.name)
         elif plugin.name in expanded:
-            raise _twice(point, plugin.name)
+            raise _listed_twice_error(point, plugin.name)
         else:
             expanded.append(plugin.name)
     first = [name for name in listed if name in overridden]
@@ -120,18 +123,18 @@ def _order(
 
 
 def score_weights(plugins: Plugins) -> dict[str, int]:
-    """Return plugin → weight at `score`: the first given, `score` before multiPoint; 0 means 1."""
+    """Return plugin → weight: the first one at `score`, else at multiPoint; 0 means 1."""
     weights: dict[str, int] = {}
     for plugin in (*(plugins.score.enabled or ()), *(plugins.multi_point.enabled or ())):
         weights.setdefault(plugin.name, plugin.weight or 1)
     return weights
 
 
-def _does_not_exist(point: str, name: str) -> ExpansionError:
+def _unknown_plugin_error(point: str, name: str) -> ExpansionError:
     return ExpansionError(f'{INTERFACE_NAMES[point]} "{name}" does not exist', point)
 
 
-def _twice(point: str, name: str) -> ExpansionError:
+def _listed_twice_error(point: str, name: str) -> ExpansionError:
     return ExpansionError(
         f'plugin "{name}" already registered as "{INTERFACE_NAMES[point]}"', point
     )

@@ -112,7 +112,7 @@ class SchedulerConfig:
 
 @cache
 def default_config() -> SchedulerConfig:
-    """Return the meaning of an empty KubeSchedulerConfiguration, without reading or parsing any."""
+    """Return what an empty KubeSchedulerConfiguration means, without reading a document."""
     plugins = {
         point: tuple(
             _default_refs(point, (n for n in IN_TREE_POINTS if point in IN_TREE_POINTS[n]))

@@ -108,7 +108,7 @@ class DefaultPreemptionArgs:
 
 @dataclass(frozen=True, slots=True)
 class VolumeBindingArgs:
-    """Time that PreBind waits for volumes; `shape` needs a gate that is off, so it is empty."""
+    """Time that PreBind waits for volumes; `shape` is empty: its feature gate is off by default."""
 
     bind_timeout_s: int = 600
     shape: tuple[ShapePoint, ...] = ()
@@ -123,7 +123,7 @@ class DynamicResourcesArgs:
 
 @dataclass(frozen=True, slots=True)
 class NodeLabelArgs:
-    """Node labels by key: the first two are required, the others preferred."""
+    """Keys of node labels that must be, or are preferred to be, present or absent."""
 
     present_labels: tuple[str, ...] = ()
     absent_labels: tuple[str, ...] = ()
@@ -164,9 +164,9 @@ PluginArgs: TypeAlias = (
     | float
     | bool
 )
-"""Typed arguments of an in-tree plugin, or the written value for any other plugin.
+"""Typed arguments of an in-tree plugin; for any other plugin, the value in the document.
 
-The latter is nearly always a mapping; upstream accepts any JSON value for such a plugin.
+Such a value is nearly always a mapping, but upstream accepts any JSON value.
 """
 
 DEFAULT_ARGS: Final[Mapping[str, PluginArgs]] = MappingProxyType(

@@ -14,6 +14,7 @@ from roadstead.config.errors import ConfigError, Problem
 from roadstead.protocol.documents import read_documents
 from roadstead.protocol.errors import VALUE_MAX_CHARS, InputError
 
+# Bounds of one document; those of manifests are wider.
 MAX_TEXT_BYTES: Final = 1 << 20
 MAX_DEPTH: Final = 64
 MAX_VALUES: Final = 100_000
@@ -22,9 +23,10 @@ _CHARS_PER_VALUE: Final = 100
 """A long string counts as one value more for each of these characters."""
 
 _EXACT_FLOAT_MAX: Final = 1e21
-"""Go writes floats from here on with an exponent, which is no integer for its decoder."""
+"""Go writes larger floats with an exponent, and its decoder reads such a text as no integer."""
 
 KeyPath: TypeAlias = tuple[str | int, ...]
+"""Keys and list indices, from the top of the document to a value."""
 
 
 def read_document(text: str | bytes, *, source: str) -> object:
@@ -40,7 +42,7 @@ def read_document(text: str | bytes, *, source: str) -> object:
     if len(documents) > 1:
         raise _refused("holds more than one document; a configuration is one", source)
     converter = _Converter(source, is_json=data.lstrip()[:1] == b"{")
-    return converter.converted(documents[0], ()) if documents else None
+    return converter.convert(documents[0], ()) if documents else None
 
 
 def _refused(rule: str, source: str, path: KeyPath = ()) -> ConfigError:
@@ -55,28 +57,30 @@ class _Converter:
         self.source, self.is_json = source, is_json
         self.values_left = MAX_VALUES
 
-    def converted(self, value: object, path: KeyPath) -> object:
+    def convert(self, value: object, path: KeyPath) -> object:
         """Return the converted value; ConfigError if it is too deep or too large."""
-        self._count(1, path)
+        self._count_values(1, path)
         if len(path) >= MAX_DEPTH:
             raise _refused(f"is nested deeper than {MAX_DEPTH} levels", self.source)
         if isinstance(value, dict):
-            return {self._text(k, path): self.converted(v, (*path, k)) for k, v in value.items()}
+            return {
+                self._convert_text(k, path): self.convert(v, (*path, k)) for k, v in value.items()
+            }
         if isinstance(value, list):
-            return [self.converted(item, (*path, i)) for i, item in enumerate(value)]
+            return [self.convert(item, (*path, i)) for i, item in enumerate(value)]
         if isinstance(value, str):
-            return self._text(value, path)
+            return self._convert_text(value, path)
         if isinstance(value, float) and value.is_integer() and not self.is_json:
             # From YAML, Go reads a number without a fraction ("1.0", "1e3") as an integer.
             return int(value) if abs(value) < _EXACT_FLOAT_MAX else value
         return value
 
-    def _text(self, text: str, path: KeyPath) -> str:
-        self._count(len(text) // _CHARS_PER_VALUE, path)
+    def _convert_text(self, text: str, path: KeyPath) -> str:
+        self._count_values(len(text) // _CHARS_PER_VALUE, path)
         # JSON can encode half a surrogate pair; Go reads it as U+FFFD.
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
-    def _count(self, count: int, path: KeyPath) -> None:
+    def _count_values(self, count: int, path: KeyPath) -> None:
         self.values_left -= count
         if self.values_left < 0:
             rule = f"stands for more than {MAX_VALUES} values (aliases count in full)"

@@ -24,6 +24,7 @@ from roadstead.config.go_struct import (
 )
 
 Names = frozenset[str]
+"""Names of fields, or keys, of a model."""
 
 
 class V1Plugin(GoStruct):
@@ -70,7 +71,7 @@ class Plugins(PointSets):
 
 
 class PluginConfig(GoStruct):
-    """Arguments of one plugin: a model of `schema_args` for an in-tree one, else as written."""
+    """Arguments of one plugin: for an in-tree plugin a model of `schema_args`, else as written."""
 
     never_omitted: ClassVar[Names] = frozenset({"name", "args"})
     name: Str = ""

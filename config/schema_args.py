@@ -1,5 +1,6 @@
 """Plugin arguments as written in `pluginConfig[].args`.
 
+The prefix V1 marks the types of the document; `config.plugin_args` has those that the core reads.
 Upstream: staging/src/k8s.io/kube-scheduler/config/v1/types_pluginargs.go and the parts of
 k8s.io/api/core/v1 that they embed, as of 1.34.
 """
@@ -13,10 +14,11 @@ from typing import ClassVar, Final
 from roadstead.config.go_struct import Bool, GoDuration, GoStruct, Int32, Int64, Str
 
 Names = frozenset[str]
+"""Names of fields of a model."""
 
 
 class Args(GoStruct):
-    """Base of all arguments: the type, which may be left out as the plugin's name implies it."""
+    """Base of all arguments: their type; it may be absent, as the plugin's name implies it."""
 
     api_version: Str = ""
     kind: Str = ""

@@ -36,6 +36,7 @@ SETTINGS_FILE: Final = "roadstead.yaml"
 
 
 Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
+"""A timeout, at most a day."""
 
 
 class ActorDeadlines(SettingsModel):
@@ -217,7 +218,7 @@ class Settings(SettingsModel):
 
 
 def _contradictions(settings: Settings) -> Iterator[Contradiction]:
-    """Yield the settings that are valid alone and contradict each other."""
+    """Yield the settings that are valid by themselves but contradict others."""
     if settings.journal_copy is not None and settings.journal_copy == settings.journal:
         rule = "must be another folder than journal: one disk may hold both"
         yield "journal_copy", str(settings.journal_copy), rule
@@ -228,9 +229,9 @@ def _contradictions(settings: Settings) -> Iterator[Contradiction]:
         rule = 'needs mode "shared" or "partitioned": an exact scheduler reads for each batch'
         yield "staleness_s", settings.staleness_s, rule
     if mode == "partitioned":
-        most = max_per_profile(settings.schedulers)
-        if settings.partitions < most:
-            rule = f"must be at least {most}: {most} schedulers each own partitions"
+        owners = max_per_profile(settings.schedulers)
+        if settings.partitions < owners:
+            rule = f"must be at least {owners}: {owners} schedulers each own partitions"
             yield "partitions", settings.partitions, rule
         return
     for field in ("partition_policy", "partition_refresh_s", "partition_long_queue_pods"):
@@ -249,12 +250,13 @@ def load_settings(
     """Load the settings of a `roadstead.yaml` text, overridden by flags.
 
     `overrides`: field → value, a nested field as `deadlines.call_s`; None overrides nothing.
-    `overrides_source`: their name in errors. Raises ConfigError (an InputError) with the path of
-    every field that is unknown or out of range.
+    `overrides_source`: name of the overrides in errors. Raises ConfigError (an InputError) with the
+    path of every field that is unknown or out of range.
     """
     document = _read(text, source) if text else {}
     flags = {name: value for name, value in (overrides or {}).items() if value is not None}
     try:
+        # The file first, without the flags, so that an error names the source of the wrong value.
         from_file = Settings.model_validate(document)
         if not flags:
             return from_file
@@ -293,7 +295,7 @@ def _read(text: str | bytes, source: str) -> object:
 
 def _with_overrides(document: dict[str, Any], flags: Mapping[str, object]) -> dict[str, Any]:
     if "shards" in flags:
-        # Under its current name, so that the flag overrides that name in the file.
+        # The flag has a former name; it must override the current name in the file.
         name = current_name_of_shards(flags.get("mode", document.get("mode")))
         flags = {name: flags["shards"], **flags}
     for name, value in flags.items():

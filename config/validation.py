@@ -2,6 +2,7 @@
 
 Every check follows upstream's pkg/scheduler/apis/config/validation/validation.go and
 component-base/config/validation/validation.go; `config.validation_args` checks plugin arguments.
+Each function yields the problems of the part of the document that it is named after.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from roadstead.config.schema import (
     PluginConfig,
     PluginSet,
     V1Extender,
+    V1Plugin,
 )
 from roadstead.config.validation_args import validate_args
 from roadstead.protocol.names import is_extended_resource, qualified_name_errors
@@ -135,8 +137,9 @@ def _common_queue_sort(profiles: list[KubeSchedulerProfile]) -> Iterator[Problem
     name = enabled[0].name if enabled else ""
     args = None
     if name:
-        found = [c.args for c in profiles[0].plugin_config or () if c.name == name]
-        args = found[-1] if found else None
+        # As upstream, later arguments of a plugin replace earlier ones.
+        listed = [c.args for c in profiles[0].plugin_config or () if c.name == name]
+        args = listed[-1] if listed else None
     for i, profile in enumerate(profiles[1:], start=1):
         current = _queue_sort(profile)
         if current != first:
@@ -153,20 +156,13 @@ def _queue_sort(profile: KubeSchedulerProfile) -> PluginSet:
     return profile.plugins.queue_sort if profile.plugins else PluginSet()
 
 
-def _internal_set(chosen: PluginSet) -> dict[str, object]:
+def _internal_set(plugin_set: PluginSet) -> dict[str, object]:
     """Render a set as Go prints the internal type, whose fields have no JSON names."""
 
-    def plugins(listed: list[object]) -> object:
-        return listed or None
+    def internal(plugins: list[V1Plugin] | None) -> list[dict[str, object]] | None:
+        return [{"Name": p.name, "Weight": p.weight or 0} for p in plugins or ()] or None
 
-    return {
-        "Enabled": plugins([_internal(p.name, p.weight) for p in chosen.enabled or ()]),
-        "Disabled": plugins([_internal(p.name, p.weight) for p in chosen.disabled or ()]),
-    }
-
-
-def _internal(name: str, weight: int | None) -> dict[str, object]:
-    return {"Name": name, "Weight": weight or 0}
+    return {"Enabled": internal(plugin_set.enabled), "Disabled": internal(plugin_set.disabled)}
 
 
 def _extenders(extenders: list[V1Extender]) -> Iterator[Problem]:
@@ -189,7 +185,7 @@ def _extenders(extenders: list[V1Extender]) -> Iterator[Problem]:
 
 
 def _extended_resource(path: str, name: str) -> Iterator[Problem]:
-    broken = qualified_name_errors(name)
-    yield from (invalid(path, name, rule) for rule in broken)
-    if not broken and not is_extended_resource(name):
+    errors = qualified_name_errors(name)
+    yield from (invalid(path, name, rule) for rule in errors)
+    if not errors and not is_extended_resource(name):
         yield invalid(path, name, "is an invalid extended resource name")

@@ -32,13 +32,14 @@ from roadstead.config.schema_args import (
     V1TopologySpreadConstraint,
     V1VolumeBindingArgs,
 )
-from roadstead.config.validation_fit import qualified
+from roadstead.config.validation_fit import qualified_name_problems
 from roadstead.protocol.names import label_value_errors, qualified_name_errors
 
 _UNSATISFIABLE: Final = ("DoNotSchedule", "ScheduleAnyway")
 _DEFAULTING: Final = ("System", "List")
 _LABEL_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 _FIELD_OPERATORS: Final = ("In", "NotIn")
+# Python refuses to convert texts of many more digits.
 _INT64: Final = re.compile(r"[-+]?[0-9]{1,4000}")
 
 
@@ -85,6 +86,7 @@ def _volume_binding(path: str, args: V1VolumeBindingArgs) -> Iterator[Problem]:
         rule = "invalid BindTimeoutSeconds, should not be a negative value"
         yield invalid(f"{path}.bindTimeoutSeconds", args.bind_timeout_seconds, rule)
     if args.shape is not None:
+        # As Go prints the internal type, whose fields have no JSON names.
         shown = [{"Utilization": p.utilization, "Score": p.score} for p in args.shape]
         rule = (
             "unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring"
@@ -126,7 +128,7 @@ def _constraint(path: str, constraint: V1TopologySpreadConstraint) -> Iterator[P
     if not constraint.topology_key:
         yield required(f"{path}.topologyKey", "can not be empty")
     else:
-        yield from qualified(f"{path}.topologyKey", constraint.topology_key)
+        yield from qualified_name_problems(f"{path}.topologyKey", constraint.topology_key)
     if not constraint.when_unsatisfiable:
         yield required(f"{path}.whenUnsatisfiable", "can not be empty")
     elif constraint.when_unsatisfiable not in _UNSATISFIABLE:
@@ -166,9 +168,9 @@ def _label_requirement(path: str, requirement: V1SelectorRequirement) -> Iterato
     if operator not in _LABEL_OPERATORS:
         yield unsupported(f"{path}.operator", operator, _LABEL_OPERATORS)
         return
-    broken = qualified_name_errors(requirement.key)
-    if broken:
-        yield invalid(f"{path}.key", requirement.key, "; ".join(broken))
+    errors = qualified_name_errors(requirement.key)
+    if errors:
+        yield invalid(f"{path}.key", requirement.key, "; ".join(errors))
     values = requirement.values or []
     rule = _count_rule(operator, len(values))
     if rule:
@@ -178,9 +180,9 @@ def _label_requirement(path: str, requirement: V1SelectorRequirement) -> Iterato
             rule = "for 'Gt', 'Lt' operators, the value must be an integer"
             yield invalid(f"{path}.values[{i}]", value, rule)
     for i, value in enumerate(values):
-        broken = label_value_errors(value)
-        if broken:
-            yield invalid(f"{path}.values[{i}][{requirement.key}]", value, "; ".join(broken))
+        errors = label_value_errors(value)
+        if errors:
+            yield invalid(f"{path}.values[{i}][{requirement.key}]", value, "; ".join(errors))
 
 
 def _count_rule(operator: str, count: int) -> str:
@@ -202,6 +204,7 @@ def _field_requirement(path: str, requirement: V1SelectorRequirement) -> Iterato
         yield invalid(f"{path}.values", requirement.values, "must have one element")
 
 
+# Model of arguments → function that yields their problems.
 _CHECKS: Final[dict[type, Callable[..., Iterator[Problem]]]] = {
     V1DefaultPreemptionArgs: _preemption,
     V1InterPodAffinityArgs: _inter_pod_affinity,

@@ -19,12 +19,12 @@ _STRATEGIES: Final = ("LeastAllocated", "MostAllocated", "RequestedToCapacityRat
 def validate_fit_args(args: V1NodeResourcesFitArgs) -> Iterator[Problem]:
     """Yield the problems of NodeResourcesFit's arguments; upstream checks them at `build`."""
     for i, name in enumerate(args.ignored_resources or ()):
-        yield from qualified(f"ignoredResources[{i}]", name)
+        yield from qualified_name_problems(f"ignoredResources[{i}]", name)
     for i, group in enumerate(args.ignored_resource_groups or ()):
         where = f"ignoredResourceGroups[{i}]"
         if "/" in group:
             yield invalid(where, group, "resource group name can't contain '/'")
-        yield from qualified(where, group)
+        yield from qualified_name_problems(where, group)
     strategy = args.scoring_strategy
     assert strategy is not None, "defaults come before validation"
     if strategy.type not in _STRATEGIES:
@@ -55,5 +55,5 @@ def _shape(path: str, shape: list[V1UtilizationShapePoint]) -> Iterator[Problem]
             yield invalid(f"{path}[{i}].score", point.score, "not in valid range [0, 10]")
 
 
-def qualified(path: str, name: str) -> Iterator[Problem]:
+def qualified_name_problems(path: str, name: str) -> Iterator[Problem]:
     return (invalid(path, name, rule) for rule in qualified_name_errors(name))

@@ -26,7 +26,10 @@ MSGPACK_DEPTH_MAX = 1024
 """Nesting depth beyond which msgpack itself refuses."""
 
 _TIMESTAMP = re.compile(rb"[\xd4-\xd8]\xff|\xc7.\xff|\xc8..\xff|\xc9....\xff", re.DOTALL)
-"""The one extension type that msgpack decodes itself; other data may contain these bytes too."""
+"""The first bytes of a timestamp, the one extension type that msgpack decodes itself.
+
+Other data may contain these bytes too.
+"""
 
 T = TypeVar("T")
 """A dataclass of a message."""
@@ -58,9 +61,9 @@ DEFAULT_LIMITS = DecodeLimits()
 class Envelope:
     """The frame of every message.
 
-    kind: type of the message in `body`. seq: its number in the sender's order. epoch: the sender's;
-    a receiver refuses an older one. token: identifies the request; the same token gets the same
-    answer.
+    kind: type of the message in `body`. seq: number of the message; its sender counts from one
+    message to the next. epoch: the sender's; a receiver refuses an older one. token: identifies the
+    request; the same token gets the same answer.
     """
 
     kind: str
@@ -77,7 +80,10 @@ class Envelope:
     def decode(
         cls, data: bytes, limits: DecodeLimits = DEFAULT_LIMITS, *, typed: bool = False
     ) -> Envelope:
-        """Decode an envelope; CodecError for another version or malformed bytes."""
+        """Decode an envelope; CodecError for another version or malformed bytes.
+
+        typed: as `unpack`.
+        """
         parts = unpack(data, limits, typed=typed)
         if type(parts) is not list or not parts:
             raise CodecError("not an envelope")
@@ -139,9 +145,10 @@ def to_wire(value: object) -> list[Any]:
 
 
 def to_message(value: object) -> list[Any]:
-    """Convert as `to_wire`, but values that messages repeat to bytes of their own.
+    """Convert as `to_wire`, but pack each value that messages repeat to bytes of its own.
 
-    `from_wire` reads both. Not for files, whose readers know the fields of each class.
+    Such values are those of a class with `repeats_on_wire`. `from_wire` reads both forms. Not for
+    files, whose readers expect a list of fields everywhere.
     """
     return cast("list[Any]", _encoder(cast("Any", type(value)), packs_repeated=True)(value))
 
@@ -196,21 +203,22 @@ def _unchanged(value: object) -> object:
 
 
 _SCALARS = (str, int, bool, bytes)
+"""Types whose values msgpack encodes as they are."""
 
 
-def _scalar_decoder(kind: type) -> _Coder:
+def _scalar_decoder(hint: type) -> _Coder:
     def decode(data: object) -> object:
-        if type(data) is not kind:
-            raise CodecError(f"want {kind.__name__}, got {cut_short(data)}")
+        if type(data) is not hint:
+            raise CodecError(f"want {hint.__name__}, got {cut_short(data)}")
         return data
 
     return decode
 
 
-def _any_scalar_decoder(kinds: tuple[object, ...]) -> _Coder:
+def _any_scalar_decoder(hints: tuple[object, ...]) -> _Coder:
     def decode(data: object) -> object:
-        if type(data) not in kinds:
-            raise CodecError(f"want one of {len(kinds)} plain types, got {cut_short(data)}")
+        if type(data) not in hints:
+            raise CodecError(f"want one of {len(hints)} plain types, got {cut_short(data)}")
         return data
 
     return decode
@@ -239,12 +247,12 @@ def _literal_decoder(allowed: tuple[object, ...]) -> _Coder:
     return decode
 
 
-def _enum_decoder(kind: type[Enum]) -> _Coder:
-    known = {member.value: member for member in kind}
+def _enum_decoder(hint: type[Enum]) -> _Coder:
+    known = {member.value: member for member in hint}
 
     def decode(data: object) -> object:
         if type(data) not in (str, int) or data not in known:
-            raise CodecError(f"want a {kind.__name__}, got {cut_short(data)}")
+            raise CodecError(f"want a {hint.__name__}, got {cut_short(data)}")
         return known[data]
 
     return decode
@@ -259,30 +267,30 @@ def _sequence_decoder(inner: _Coder) -> _Coder:
     return decode
 
 
-def _scalars_decoder(kind: type) -> _Coder:
+def _scalars_decoder(hint: type) -> _Coder:
     """Return the decoder of a sequence of one plain type, without a call per element."""
-    one_by_one = _sequence_decoder(_scalar_decoder(kind))
+    one_by_one = _sequence_decoder(_scalar_decoder(hint))
 
     def decode(data: object) -> object:
-        if type(data) is list and (not data or countOf(map(type, data), kind) == len(data)):
+        if type(data) is list and (not data or countOf(map(type, data), hint) == len(data)):
             return tuple(data)
         return one_by_one(data)
 
     return decode
 
 
-def _rows_decoder(kinds: tuple[type, ...]) -> _Coder:
+def _rows_decoder(hints: tuple[type, ...]) -> _Coder:
     """Return the decoder of a sequence of short rows of plain types, column by column."""
-    one_by_one = _sequence_decoder(_fields_decoder(kinds))
+    one_by_one = _sequence_decoder(_fields_decoder(hints))
 
     def decode(data: object) -> object:
         if type(data) is list and not data:
             return ()
         if type(data) is list and set(map(type, data)) <= {list}:
-            columns = zip(*data, strict=True) if set(map(len, data)) == {len(kinds)} else ()
-            types_of = [set(map(type, column)) for column in columns]
-            if types_of and all(
-                types <= {kind} for types, kind in zip(types_of, kinds, strict=True)
+            columns = zip(*data, strict=True) if set(map(len, data)) == {len(hints)} else ()
+            types_by_column = [set(map(type, column)) for column in columns]
+            if types_by_column and all(
+                types <= {hint} for types, hint in zip(types_by_column, hints, strict=True)
             ):
                 return tuple(map(tuple, data))
         return one_by_one(data)
@@ -290,42 +298,43 @@ def _rows_decoder(kinds: tuple[type, ...]) -> _Coder:
     return decode
 
 
-def _fields_decoder(kinds: Sequence[object]) -> _Coder:
+def _fields_decoder(hints: Sequence[object]) -> _Coder:
     """Return the decoder of a list of fixed length, which checks all plain types at once."""
-    one_by_one = [_decoder(kind) for kind in kinds]
-    plain = {index: kind for index, kind in enumerate(kinds) if kind in _SCALARS}
-    others = [(index, code) for index, code in enumerate(one_by_one) if index not in plain]
+    decoders = [_decoder(hint) for hint in hints]
+    # By index in the list: the type of a part that is decoded by a check of its type alone.
+    plain = {index: hint for index, hint in enumerate(hints) if hint in _SCALARS}
+    not_plain = [(index, coder) for index, coder in enumerate(decoders) if index not in plain]
     # With a single index `itemgetter` returns no tuple, so that index is repeated.
     indices = [*plain] if len(plain) != 1 else [*plain, *plain]
-    plain_of = itemgetter(*indices) if indices else None
+    select_plain = itemgetter(*indices) if indices else None
     wanted = tuple(plain[index] for index in indices)
 
     def decode(data: object) -> object:
-        if (type(data) is not list and type(data) is not tuple) or len(data) != len(kinds):
-            raise CodecError(f"want a list of {len(kinds)}, got {cut_short(data)}")
-        if plain_of is not None and tuple(map(type, plain_of(data))) != wanted:
+        if (type(data) is not list and type(data) is not tuple) or len(data) != len(hints):
+            raise CodecError(f"want a list of {len(hints)}, got {cut_short(data)}")
+        if select_plain is not None and tuple(map(type, select_plain(data))) != wanted:
             # The decoder of the first wrong part raises the error.
-            return tuple([code(each) for code, each in zip(one_by_one, data, strict=True)])
+            return tuple([coder(each) for coder, each in zip(decoders, data, strict=True)])
         found = list(data)
-        for index, code in others:
-            found[index] = code(data[index])
+        for index, coder in not_plain:
+            found[index] = coder(data[index])
         return tuple(found)
 
     return decode
 
 
 def _map_coder(inner: _Coder) -> _Coder:
-    def code(data: object) -> object:
+    def coder(data: object) -> object:
         if type(data) is not dict or not all(type(key) is str for key in data):
             raise CodecError(f"want a map of names, got {cut_short(data)}")
         return {key: inner(each) for key, each in data.items()}
 
-    return code
+    return coder
 
 
 def _dataclass_decoder(cls: type) -> _Coder:
-    names, kinds = _field_kinds(cls)
-    decode_fields = _fields_decoder(kinds)
+    names, hints = _field_hints(cls)
+    decode_fields = _fields_decoder(hints)
 
     def decode(data: object) -> object:
         try:
@@ -337,14 +346,14 @@ def _dataclass_decoder(cls: type) -> _Coder:
 
 
 def _location(cls: type, names: list[str], data: object) -> str:
-    """Return which field of a refused list is wrong, for the error's text."""
+    """Return class and field of the first refused value of a list, for the error's text."""
     if not isinstance(data, (list, tuple)) or len(data) != len(names):
         return cls.__name__
-    _, kinds = _field_kinds(cls)
+    _, hints = _field_hints(cls)
     wrong = [
         name
-        for name, kind, each in zip(names, kinds, data, strict=True)
-        if _is_refused(_decoder(kind), each)
+        for name, hint, each in zip(names, hints, data, strict=True)
+        if _is_refused(_decoder(hint), each)
     ]
     return ".".join([cls.__name__, *wrong[:1]])
 
@@ -358,47 +367,48 @@ def _is_refused(decode: _Coder, data: object) -> bool:
 
 
 def _dataclass_encoder(cls: type, *, packs_repeated: bool) -> _Coder:
-    names, kinds = _field_kinds(cls)
-    codes = [
-        (index, _encoder(kind, packs_repeated=packs_repeated)) for index, kind in enumerate(kinds)
+    names, hints = _field_hints(cls)
+    coders = [
+        (index, _encoder(hint, packs_repeated=packs_repeated)) for index, hint in enumerate(hints)
     ]
-    others = [(index, code) for index, code in codes if code is not _unchanged]
+    to_encode = [(index, coder) for index, coder in coders if coder is not _unchanged]
     if len(names) < 2:
         # With a single name `attrgetter` returns no tuple.
-        return lambda value: [code(getattr(value, names[index])) for index, code in codes]
+        return lambda value: [coder(getattr(value, names[index])) for index, coder in coders]
     values_of = attrgetter(*names)
 
     def encode(value: object) -> object:
         found = [*values_of(value)]
-        for index, code in others:
-            found[index] = code(found[index])
+        for index, coder in to_encode:
+            found[index] = coder(found[index])
         return found
 
     return encode
 
 
-def _field_kinds(cls: type) -> tuple[list[str], list[object]]:
-    hints = get_type_hints(cls)
+def _field_hints(cls: type) -> tuple[list[str], list[object]]:
+    hint_by_name = get_type_hints(cls)
     names = [field.name for field in fields(cast("Any", cls))]
-    return names, [hints[name] for name in names]
+    return names, [hint_by_name[name] for name in names]
 
 
-def _optional_inner(kind: object) -> object | None:
+def _optional_inner(hint: object) -> object | None:
     """Return X of `X | None`; None for any other type."""
-    if get_origin(kind) not in (Union, UnionType):
+    if get_origin(hint) not in (Union, UnionType):
         return None
-    inner = [each for each in get_args(kind) if each is not NoneType]
-    return inner[0] if len(inner) == 1 and NoneType in get_args(kind) else None
+    inner = [each for each in get_args(hint) if each is not NoneType]
+    return inner[0] if len(inner) == 1 and NoneType in get_args(hint) else None
 
 
 @cache
-def _decoder(kind: object) -> _Coder:
-    origin, arguments = get_origin(kind), get_args(kind)
-    if kind in _SCALARS:
-        return _scalar_decoder(cast("type", kind))
-    if kind is float:
+def _decoder(hint: object) -> _Coder:
+    """Return the decoder of a type; TypeError if it has no wire format."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if hint in _SCALARS:
+        return _scalar_decoder(cast("type", hint))
+    if hint is float:
         return _finite
-    if kind is object:
+    if hint is object:
         return _unchanged
     if origin is Literal:
         return _literal_decoder(arguments)
@@ -413,56 +423,57 @@ def _decoder(kind: object) -> _Coder:
         return _fields_decoder(arguments)
     if origin is dict and arguments[0] is str:
         return _map_coder(_decoder(arguments[1]))
-    inner = _optional_inner(kind)
+    inner = _optional_inner(hint)
     if inner is not None:
         return _optional_coder(_decoder(inner))
     if origin is UnionType and set(arguments) <= set(_SCALARS):
         return _any_scalar_decoder(arguments)
-    if isinstance(kind, type) and issubclass(kind, Enum):
-        return _enum_decoder(kind)
-    if isinstance(kind, type) and is_dataclass(kind):
-        return _repeated(kind).decode if repeats(kind) else _dataclass_decoder(kind)
-    raise TypeError(f"{kind} has no wire format")
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return _enum_decoder(hint)
+    if isinstance(hint, type) and is_dataclass(hint):
+        return _repeated(hint).decode if repeats(hint) else _dataclass_decoder(hint)
+    raise TypeError(f"{hint} has no wire format")
 
 
 @cache
-def _encoder(kind: object, *, packs_repeated: bool = False) -> _Coder:
+def _encoder(hint: object, *, packs_repeated: bool = False) -> _Coder:
+    """Return the encoder of a type. packs_repeated: as `to_message`, else as `to_wire`."""
     encoder_of = partial(_encoder, packs_repeated=packs_repeated)
-    origin, arguments = get_origin(kind), get_args(kind)
-    if kind is float:
+    origin, arguments = get_origin(hint), get_args(hint)
+    if hint is float:
         return _finite
     if origin is tuple:
         return _tuple_encoder(arguments, encoder_of)
     if origin is dict:
         return _map_coder(encoder_of(arguments[1]))
-    inner = _optional_inner(kind)
+    inner = _optional_inner(hint)
     if inner is not None:
-        code = encoder_of(inner)
-        return code if code is _unchanged else _optional_coder(code)
-    if isinstance(kind, type) and issubclass(kind, Enum):
+        coder = encoder_of(inner)
+        return coder if coder is _unchanged else _optional_coder(coder)
+    if isinstance(hint, type) and issubclass(hint, Enum):
         return lambda value: value.value
-    if isinstance(kind, type) and is_dataclass(kind):
-        if repeats(kind) and packs_repeated:
-            return _repeated(kind).encode
-        encode = _dataclass_encoder(kind, packs_repeated=packs_repeated)
-        return cached_encoder(encode) if repeats(kind) else encode
+    if isinstance(hint, type) and is_dataclass(hint):
+        if repeats(hint) and packs_repeated:
+            return _repeated(hint).encode
+        encode = _dataclass_encoder(hint, packs_repeated=packs_repeated)
+        return cached_encoder(encode) if repeats(hint) else encode
     return _unchanged
 
 
 @cache
-def _repeated(kind: type) -> RepeatedValues:
+def _repeated(hint: type) -> RepeatedValues:
     """Return the one coder of a class whose values messages repeat."""
-    encode = _dataclass_encoder(kind, packs_repeated=True)
+    encode = _dataclass_encoder(hint, packs_repeated=True)
     return RepeatedValues(
-        encode, _dataclass_decoder(kind), pack=pack, unpack=partial(unpack, typed=True)
+        encode, _dataclass_decoder(hint), pack=pack, unpack=partial(unpack, typed=True)
     )
 
 
 def _tuple_encoder(arguments: tuple[object, ...], encoder_of: Callable[[object], _Coder]) -> _Coder:
-    codes = [encoder_of(each) for each in arguments if each is not Ellipsis]
-    if all(code is _unchanged for code in codes):
+    coders = [encoder_of(each) for each in arguments if each is not Ellipsis]
+    if all(coder is _unchanged for coder in coders):
         return _unchanged
     if arguments[-1] is Ellipsis:
-        code = codes[0]
-        return lambda value: [code(each) for each in value]
-    return lambda value: [code(each) for code, each in zip(codes, value, strict=True)]
+        coder = coders[0]
+        return lambda value: [coder(each) for each in value]
+    return lambda value: [coder(each) for coder, each in zip(coders, value, strict=True)]

@@ -1,8 +1,8 @@
-"""Values that messages repeat: bytes of their own, decoded once by bytes, encoded once by identity.
+"""Caches for values that messages repeat: decode equal bytes once, encode one object once.
 
 A claim of a pod is sent to four actors, some of them several times, and a thousand claims have
-equal requests. A dataclass declares `repeats_on_wire` if its values are immutable, and larger than
-a comparison of their bytes. Equal values are then often one object.
+equal requests. A dataclass declares `repeats_on_wire` if its values are immutable, and take longer
+to decode than their bytes to compare. Equal values are then often one object.
 """
 
 from __future__ import annotations
@@ -12,23 +12,24 @@ from typing import Final, TypeAlias
 
 from roadstead.protocol.generations import Generations
 
-CACHE_MAX_VALUES: Final = 4096
-"""A cache has this many of the values of a class that were used last, or up to twice as many."""
+CACHED_RECENT_VALUES: Final = 4096
+"""Number of most recently used values of a class that a cache keeps; it has at most twice that."""
 
 CACHED_VALUE_MAX_BYTES: Final = 4096
-"""Longer values are not cached."""
+"""Values with longer encodings are not cached."""
 
 _Coder: TypeAlias = Callable[[object], object]
 
 
-def repeats(kind: type) -> bool:
+def repeats(cls: type) -> bool:
     """Whether values of a class are often equal to earlier ones."""
-    return bool(getattr(kind, "repeats_on_wire", False))
+    return bool(getattr(cls, "repeats_on_wire", False))
 
 
 def cached_encoder(encode: _Coder) -> _Coder:
-    """Return an encoder that returns the same list for the same object; it must not be changed."""
-    cache: Generations[int, tuple[object, object]] = Generations(CACHE_MAX_VALUES)
+    """Return an encoder that returns one list for one object; the list must not be changed."""
+    # By id of a value: the value and its list.
+    cache: Generations[int, tuple[object, object]] = Generations(CACHED_RECENT_VALUES)
 
     def code(value: object) -> object:
         found = cache.get(id(value))
@@ -45,8 +46,9 @@ def cached_encoder(encode: _Coder) -> _Coder:
 class RepeatedValues:
     """The values of one class, each packed to bytes of its own, inside of messages.
 
-    pack, unpack: plain data to bytes and back. Equal bytes are unpacked to one object, also to one
-    that was packed here. An object is packed once: not again if it was unpacked here.
+    encode, decode: value to list of fields and back. pack, unpack: such lists to bytes and back.
+    Equal bytes are unpacked to one object; if they were packed here, to the packed object. Bytes
+    are kept with their object, so that it is packed at most once.
     """
 
     __slots__ = ("_decode", "_encode", "_pack", "_packed", "_unpack", "_values")
@@ -61,8 +63,10 @@ class RepeatedValues:
     ) -> None:
         self._encode, self._decode = encode, decode
         self._pack, self._unpack = pack, unpack
-        self._values: Generations[bytes, object] = Generations(CACHE_MAX_VALUES)
-        self._packed: Generations[int, tuple[object, bytes]] = Generations(CACHE_MAX_VALUES)
+        # By bytes.
+        self._values: Generations[bytes, object] = Generations(CACHED_RECENT_VALUES)
+        # By id of a value: the value and its bytes.
+        self._packed: Generations[int, tuple[object, bytes]] = Generations(CACHED_RECENT_VALUES)
 
     def encode(self, value: object) -> bytes:
         """Return the bytes of a value."""
@@ -78,7 +82,7 @@ class RepeatedValues:
         return data
 
     def decode(self, data: object) -> object:
-        """Return the value of bytes, or of the list of its fields, as files have it."""
+        """Return the value of bytes, or of a list of fields, as files contain it."""
         if type(data) is not bytes:
             return self._decode(data)
         found = self._values.get(data)

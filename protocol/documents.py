@@ -15,6 +15,8 @@ from roadstead.protocol.errors import InputError, cut_short
 from roadstead.protocol.yaml_events import YamlReader, YamlSyntaxError
 
 SIZE_MAX_BYTES = 2**30
+"""Size of a text beyond which it is refused unread."""
+
 _JSON_START = ("{", "[")
 
 
@@ -67,10 +69,12 @@ def _json_documents(text: str, source: str) -> Iterator[object]:
         try:
             document, end = decoder.raw_decode(text, end)
         except json.JSONDecodeError:
+            # A ValueError too, but the caller may still read the text as YAML.
             raise
         except RecursionError:
             raise InputError("JSON is nested too deep", source=source) from None
         except ValueError as error:
+            # For a long integer, Python adds advice for programmers after the semicolon.
             raise InputError(str(error).partition(";")[0], source=source) from None
         if document is not None:
             yield document

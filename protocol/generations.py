@@ -1,26 +1,29 @@
-"""Generations: a bounded mapping of the last values, without an order of their use."""
+"""A bounded mapping of recently used values, in two generations instead of an order of use."""
 
 from __future__ import annotations
 
 from typing import Generic, TypeVar
 
 KeyT = TypeVar("KeyT")
+"""Key of the mapping."""
 ValueT = TypeVar("ValueT")
+"""Value of the mapping."""
 
 
 class Generations(Generic[KeyT, ValueT]):
-    """A mapping of the last values: when it is full, those that were not used lately are dropped.
+    """A mapping of recent values: when it is full, those that were not used lately are dropped.
 
     Messages of a batch repeat its values one after another, so that a cache that is emptied when it
     is full would often lose all of them just before.
 
-    most: the last so many that were added or used are in it, and up to twice as many.
+    min_values: it has at least so many of the most recently used values, and at most twice that.
     """
 
-    __slots__ = ("_dropped", "_most", "_new", "_old")
+    __slots__ = ("_dropped", "_min_values", "_new", "_old")
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, min_values: int) -> None:
+        self._min_values = min_values
+        # Values used since the generations changed; those used before; and older ones, to be freed.
         self._new: dict[KeyT, ValueT] = {}
         self._old: dict[KeyT, ValueT] = {}
         self._dropped: dict[KeyT, ValueT] = {}
@@ -36,7 +39,7 @@ class Generations(Generic[KeyT, ValueT]):
 
     def put(self, key: KeyT, value: ValueT) -> None:
         """Add a value."""
-        if len(self._new) >= self._most:
+        if len(self._new) >= self._min_values:
             self._dropped, self._old, self._new = self._old, self._new, {}
         elif self._dropped:
             # One by one: to free thousands of values at once took 20 to 90 ms.

@@ -10,9 +10,13 @@ from functools import lru_cache
 from typing import Final
 
 _CACHE_MAX_NAMES: Final = 16_384
+"""Number of checked names per function whose results are cached."""
+
+# The API's bounds; its messages call bytes characters.
 _LABEL_MAX_BYTES: Final = 63
 _SUBDOMAIN_MAX_BYTES: Final = 253
 
+# Patterns as upstream's messages quote them.
 _NAME: Final = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _LABEL_VALUE: Final = f"({_NAME})?"
 _DNS_LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
@@ -21,6 +25,7 @@ _DNS_1035: Final = "[a-z]([-a-z0-9]*[a-z0-9])?"
 
 # These match the same texts as those above without backtracking: hostile text takes linear time.
 _NAME_RE: Final = re.compile("[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
+# A label's value with its maximum length, 63 characters.
 _SHORT_VALUE_RE: Final = re.compile("(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 _DNS_LABEL_RE: Final = re.compile("[a-z0-9](?:[-a-z0-9]*[a-z0-9])?")
 _DNS_1035_RE: Final = re.compile("[a-z](?:[-a-z0-9]*[a-z0-9])?")

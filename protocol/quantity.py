@@ -14,13 +14,17 @@ from functools import lru_cache
 from typing import Literal
 
 Format = Literal["DecimalSI", "BinarySI", "DecimalExponent"]
+"""Upstream's name of a notation: "1M", "1Mi" or "1e6"."""
 
 TEXT_MAX_CHARS = 1000
+"""Bound of this project: longer texts are refused."""
 EXPONENT_SPAN_MAX = 4000
-"""Quantities that lie more digits apart are not added; larger exponents are not expanded."""
+"""Quantities whose exponents differ by more are not added; larger exponents are not expanded."""
 
+# Powers of ten: upstream keeps no digit below a nano.
 _NANO, _MILLI = -9, -3
 _CACHED_MAX_CHARS = 32
+# Any number of so many digits fits an int64.
 _INT64_DIGITS = 18
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 _INT32_MAX = 2**31 - 1
@@ -88,15 +92,15 @@ class Quantity:
         return Quantity(amount * (self.sign or 1), scale, self.format, self.is_big)
 
     def cmp(self, other: Quantity) -> int:
-        """Return -1, 0 or 1; cheap even if the two lie a million digits apart."""
+        """Return -1, 0 or 1 for less, equal or more; fast even at exponents that are far apart."""
         if self.sign != other.sign or not self.unscaled:
             return (self.sign > other.sign) - (self.sign < other.sign)
         size, other_size = _digits_before_point(self), _digits_before_point(other)
         # Different magnitudes are compared without expanding either number.
         if size != other_size:
             return self.sign if size > other_size else -self.sign
-        mine, theirs, _ = _aligned(self, other)
-        return (mine > theirs) - (mine < theirs)
+        amount, other_amount, _ = _aligned(self, other)
+        return (amount > other_amount) - (amount < other_amount)
 
     def add(self, other: Quantity) -> Quantity:
         """Return the exact sum, in this one's format unless this is zero.
@@ -104,11 +108,11 @@ class Quantity:
         Raises:
             QuantityError: the two lie more than `EXPONENT_SPAN_MAX` digits apart.
         """
-        return _sum(self, other, 1)
+        return _sum(self, other, factor=1)
 
     def sub(self, other: Quantity) -> Quantity:
         """Return the exact difference; raises as `add`."""
-        return _sum(self, other, -1)
+        return _sum(self, other, factor=-1)
 
     def __eq__(self, other: object) -> bool:
         return self.cmp(other) == 0 if isinstance(other, Quantity) else NotImplemented
@@ -150,6 +154,7 @@ _parse_cached = lru_cache(maxsize=65536)(_parse)
 
 
 def _parse_exponent(suffix: str) -> int:
+    # 12 characters are enough for any int32, with a sign and some zeros.
     digits = suffix[1:]
     if suffix[0] not in "eE" or not digits.lstrip("+-").isdigit() or len(digits) > 12:
         raise QuantityError(SUFFIX_ERROR)
@@ -166,21 +171,25 @@ def _parse_decimal(
     if len(digits) > _INT64_DIGITS or scale < _NANO:
         return _parse_big(sign, digits, scale, notation)
     is_canonical = scale % 3 == 0 and digits[0] != "0" and not digits.endswith("000")
-    kept = text if is_canonical or text == "0" else ""
-    return Quantity(_signed(sign, int(digits)), scale, notation, text=kept)
+    canonical = text if is_canonical or text == "0" else ""
+    return Quantity(_signed(sign, int(digits)), scale, notation, text=canonical)
 
 
 def _parse_binary(text: str, sign: str, whole: str, fraction: str, bits: int) -> Quantity:
+    # Upstream's estimate of the decimal digits: a bit counts as 0.3 of one, and 14 are few enough.
     if fraction or len(whole) + bits * 3 // 10 > _INT64_DIGITS - 4:
         return _parse_big(sign, whole + fraction, -len(fraction), "BinarySI", bits)
     mantissa = int(whole)
-    # No multiple of 8 is no multiple of 1024: a larger suffix does not fit.
-    kept = text if mantissa & 7 else ""
-    return Quantity(_signed(sign, mantissa << bits), 0, "BinarySI", text=kept)
+    # What 8 does not divide, 1024 does not divide: the canonical notation has no larger suffix.
+    canonical = text if mantissa & 7 else ""
+    return Quantity(_signed(sign, mantissa << bits), 0, "BinarySI", text=canonical)
 
 
 def _parse_big(sign: str, digits: str, scale: int, notation: Format, bits: int = 0) -> Quantity:
-    """Return a quantity that upstream keeps as a big decimal; BinarySI is bounded by int64."""
+    """Return a quantity that upstream keeps as a big decimal.
+
+    As upstream: a BinarySI amount is at most the largest int64, and below 1 it becomes DecimalSI.
+    """
     amount = int(digits) << bits
     if amount:
         amount, scale = _round_to_nano(amount, scale)
@@ -195,8 +204,9 @@ def _round_to_nano(amount: int, scale: int) -> tuple[int, int]:
     if scale >= _NANO:
         _check_span(scale)
         return amount * _power_of_10(scale - _NANO), _NANO
-    drop = min(_NANO - scale, 2 * TEXT_MAX_CHARS)
-    return -(-amount // _power_of_10(drop)), _NANO
+    # No text is long enough for more digits than that.
+    digits_dropped = min(_NANO - scale, 2 * TEXT_MAX_CHARS)
+    return -(-amount // _power_of_10(digits_dropped)), _NANO
 
 
 def _power_of_10(exponent: int) -> int:
@@ -217,7 +227,10 @@ def _is_int64(value: int) -> bool:
 
 
 def _scaled_int64(value: int, shift: int) -> int:
-    """int64Amount.AsScaledInt64: on overflow some shifts wrap and others return 0, as upstream."""
+    """int64Amount.AsScaledInt64: on overflow some shifts wrap and others return 0, as upstream.
+
+    10**20 exceeds every int64, so that larger powers give the same results.
+    """
     if shift < 0:
         magnitude = -(-abs(value) // _power_of_10(min(-shift, _INT64_DIGITS + 2)))
         return magnitude if value >= 0 else -magnitude
@@ -230,7 +243,7 @@ def _scaled_int64(value: int, shift: int) -> int:
 def _scaled_big(unscaled: int, shift: int) -> int:
     """scaledValue of scale_int.go: every negative amount takes the branch for small ones."""
     if shift >= 0:
-        # Go converts a float beyond int64 to its minimum.
+        # Go converts a float beyond int64 to the smallest int64.
         factor = _power_of_10(shift) if shift <= _INT64_DIGITS else _INT64_MIN
         return _wrap_int64(_wrap_int64(unscaled) * factor) if shift else _wrap_int64(unscaled)
     divisor = _power_of_10(-shift)
@@ -251,25 +264,26 @@ def _digits_before_point(quantity: Quantity) -> int:
 
 
 def _aligned(left: Quantity, right: Quantity) -> tuple[int, int, int]:
-    """Return both amounts in units of one power of ten, and its exponent."""
+    """Return both amounts in units of one power of ten, and the exponent of this power."""
     exponent = min(left.exponent, right.exponent)
     _check_span(max(left.exponent, right.exponent) - exponent)
-    mine = left.unscaled * _power_of_10(left.exponent - exponent)
-    theirs = right.unscaled * _power_of_10(right.exponent - exponent)
-    return mine, theirs, exponent
+    left_amount = left.unscaled * _power_of_10(left.exponent - exponent)
+    right_amount = right.unscaled * _power_of_10(right.exponent - exponent)
+    return left_amount, right_amount, exponent
 
 
 def _sum(left: Quantity, right: Quantity, factor: int) -> Quantity:
+    """Return left + factor * right; factor: 1 or -1."""
     notation = left.format if left.unscaled else right.format
     if not (left.is_big or right.is_big):
         if not right.unscaled:
             return Quantity(left.unscaled, left.exponent, notation)
         if not left.unscaled:
             return Quantity(factor * right.unscaled, right.exponent, notation)
-    mine, theirs, exponent = _aligned(left, right)
-    total = mine + factor * theirs
-    is_small = _is_int64(mine) and _is_int64(theirs) and _is_int64(total)
-    is_big = left.is_big or right.is_big or not is_small
+    left_amount, right_amount, exponent = _aligned(left, right)
+    total = left_amount + factor * right_amount
+    fits_int64 = all(_is_int64(each) for each in (left_amount, right_amount, total))
+    is_big = left.is_big or right.is_big or not fits_int64
     return Quantity(total, exponent, notation, is_big)
 
 
@@ -289,8 +303,9 @@ def _canonical(quantity: Quantity) -> str:
         whole = unscaled * _power_of_10(exponent)
         if abs(whole) >= 1024:
             return _binary_string(whole)
-    odd = exponent % 3
-    mantissa, exponent = unscaled * _power_of_10(odd), exponent - odd
+    # There is a suffix for every third power of ten.
+    excess = exponent % 3
+    mantissa, exponent = unscaled * _power_of_10(excess), exponent - excess
     if quantity.format == "DecimalExponent":
         return f"{mantissa}e{exponent}" if exponent else str(mantissa)
     return f"{mantissa}{_DECIMAL_NAMES.get(exponent, '')}"

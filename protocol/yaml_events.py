@@ -17,11 +17,14 @@ import yaml
 from roadstead.protocol.errors import InputError, cut_short
 
 DEPTH_MAX = 100
+"""Depth of lists and maps beyond which a text is refused."""
+
 ALIAS_NODES_MAX = 1_000_000
 """Maximum number of nodes that all aliases of a text together may expand to."""
 
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _TAG = "tag:yaml.org,2002:"
+# A plain key whose value is a map, or a list of maps, with defaults for the map that has the key.
 _MERGE = "<<"
 # Plain scalars that are booleans or null.
 _WORDS: dict[str, bool | None] = {
@@ -41,12 +44,14 @@ _INTEGERS: tuple[tuple[re.Pattern[str], int], ...] = (
     (re.compile(r"[-+]?0[oO]?[0-7]+"), 8),
     (re.compile(r"[-+]?0[bB][01]+"), 2),
 )
+# Longer numbers are refused: the time of their conversion is quadratic.
 _NUMBER_MAX_CHARS = 400
+# As goyaml: int64 and uint64. Larger integers become floats.
 _INT_MIN, _INT_MAX = -(2**63), 2**64 - 1
 
 
 class _Mark(Protocol):
-    """A position in the text, of either parser, libyaml's or Python's."""
+    """A position in the text, as both parsers report it, libyaml's and Python's."""
 
     line: int
     column: int
@@ -56,8 +61,8 @@ class _Mark(Protocol):
 class _OpenCollection:
     """A list or map under construction.
 
-    nodes_before: number of nodes that were read before it. key: of a map, whose value is not read
-    yet. merged: maps that it includes by `<<`.
+    nodes_before: number of nodes of the text that were read before it. key: in a map, the key whose
+    value is read next. merged: in a map, the maps that its key `<<` names.
     """
 
     value: list[object] | dict[str, object]
@@ -77,6 +82,7 @@ class YamlReader:
     def __init__(self, text: str, source: str) -> None:
         self._text, self._source = text, source
         self._stack: list[_OpenCollection] = []
+        # By name of an anchor: its value, and the number of nodes of the value.
         self._anchors: dict[str, tuple[object, int]] = {}
         self._root: object = None
         self._nodes = self._alias_nodes = 0
@@ -130,44 +136,47 @@ class YamlReader:
         self._close(self._stack.pop())
 
     def _end_map(self, event: yaml.MappingEndEvent) -> None:
-        done = self._stack.pop()
-        assert isinstance(done.value, dict)
-        for each in done.merged:
+        collection = self._stack.pop()
+        assert isinstance(collection.value, dict)
+        for each in collection.merged:
             for key, value in each.items():
-                done.value.setdefault(key, value)
-        self._close(done)
+                collection.value.setdefault(key, value)
+        self._close(collection)
 
-    def _close(self, done: _OpenCollection) -> None:
+    def _close(self, collection: _OpenCollection) -> None:
         self._nodes += 1
-        if done.anchor:
-            self._anchors[done.anchor] = (done.value, self._nodes - done.nodes_before)
-        self._put(done.value)
+        if collection.anchor:
+            node_count = self._nodes - collection.nodes_before
+            self._anchors[collection.anchor] = (collection.value, node_count)
+        self._put(collection.value)
 
-    def _scalar(self, event: yaml.ScalarEvent) -> None:
+    def _read_scalar(self, event: yaml.ScalarEvent) -> None:
         self._nodes += 1
         top = self._stack[-1] if self._stack else None
         if top and type(top.value) is dict and top.key is None:
-            self._key(top, event.value, self._resolved(event), event.implicit[0])
+            # implicit[0]: whether the scalar has neither quotes nor a tag.
+            self._start_entry(top, event.value, self._resolve(event), is_plain=event.implicit[0])
             return
-        value = self._resolved(event)
+        value = self._resolve(event)
         if event.anchor:
             self._anchors[event.anchor] = (value, 1)
         self._put(value)
 
-    def _key(self, top: _OpenCollection, text: str, key: object, plain: bool) -> None:
+    def _start_entry(self, top: _OpenCollection, text: str, key: object, *, is_plain: bool) -> None:
         if type(key) is not str:
             raise self._refusal(f"key {cut_short(text)} is not a string: put it in quotes")
         assert isinstance(top.value, dict)
-        if key in top.value and not (plain and key == _MERGE):
+        is_merge = is_plain and key == _MERGE
+        if key in top.value and not is_merge:
             raise self._refusal(f"key {cut_short(key)} is twice in one map")
         top.key = key
-        if not (plain and key == _MERGE):
+        if not is_merge:
             top.value[key] = None
 
-    def _alias(self, event: yaml.AliasEvent) -> None:
+    def _read_alias(self, event: yaml.AliasEvent) -> None:
         if event.anchor not in self._anchors:
-            inside = any(each.anchor == event.anchor for each in self._stack)
-            rule = "stands for something that contains it" if inside else "is not defined"
+            is_open = any(each.anchor == event.anchor for each in self._stack)
+            rule = "stands for something that contains it" if is_open else "is not defined"
             raise self._refusal(f"alias {cut_short(event.anchor)} {rule}")
         value, nodes = self._anchors[event.anchor]
         self._alias_nodes += nodes
@@ -176,7 +185,7 @@ class YamlReader:
             raise self._refusal(f"aliases stand for more than {ALIAS_NODES_MAX} values")
         top = self._stack[-1]
         if isinstance(top.value, dict) and top.key is None:
-            self._key(top, str(event.anchor), value, plain=False)
+            self._start_entry(top, str(event.anchor), value, is_plain=False)
         else:
             self._put(value)
 
@@ -189,6 +198,7 @@ class YamlReader:
             top.value.append(value)
             return
         assert top.key is not None
+        # A quoted "<<" is an ordinary key, which `_start_entry` has added already.
         if top.key == _MERGE and _MERGE not in top.value:
             self._merge(top, value)
         else:
@@ -202,28 +212,28 @@ class YamlReader:
                 raise self._refusal("only maps can be merged with <<")
             top.merged.append(each)
 
-    def _resolved(self, event: yaml.ScalarEvent) -> object:
+    def _resolve(self, event: yaml.ScalarEvent) -> object:
         text: str = event.value
         tag: str | None = event.tag
         if tag is None:
-            return self._plain(text) if event.implicit[0] else text
+            return self._resolve_plain(text) if event.implicit[0] else text
         if tag == "!" or tag == f"{_TAG}str" or tag == f"{_TAG}timestamp":
             return text
         if tag == f"{_TAG}binary":
-            return self._binary(text)
+            return self._decode_binary(text)
         self._check_tag(tag, ("int", "float", "bool", "null"))
-        return self._tagged(tag.removeprefix(_TAG), text)
+        return self._resolve_tagged(tag.removeprefix(_TAG), text)
 
-    def _plain(self, text: str) -> object:
+    def _resolve_plain(self, text: str) -> object:
         if text in _WORDS:
             return _WORDS[text]
         if text[0] not in _NUMBER_START:
             return text
         if _NOT_FINITE.fullmatch(text):
             raise self._refusal(f"{cut_short(text)} is not a finite number")
-        return self._number(text)
+        return self._resolve_number(text)
 
-    def _number(self, text: str) -> object:
+    def _resolve_number(self, text: str) -> object:
         digits = text.replace("_", "")
         if len(digits) > _NUMBER_MAX_CHARS and _FLOAT.fullmatch(digits):
             raise self._refusal(f"number {cut_short(text)} is too long")
@@ -239,15 +249,15 @@ class YamlReader:
             raise self._refusal(f"number {cut_short(text)} is too large")
         return number
 
-    def _tagged(self, kind: str, text: str) -> object:
-        value = self._plain(text)
+    def _resolve_tagged(self, kind: str, text: str) -> object:
+        value = self._resolve_plain(text)
         if kind == "float" and type(value) is int:
             return float(value)
         if type(value) is not {"int": int, "float": float, "bool": bool, "null": type(None)}[kind]:
             raise self._refusal(f"{cut_short(text)} is not of the type !!{kind}")
         return value
 
-    def _binary(self, text: str) -> str:
+    def _decode_binary(self, text: str) -> str:
         try:
             return base64.b64decode(text, validate=True).decode()
         except (binascii.Error, UnicodeDecodeError):
@@ -267,11 +277,11 @@ def _location(mark: _Mark | None) -> str:
 
 
 _HANDLERS: dict[type, Callable[[YamlReader, Any], None]] = {
-    yaml.ScalarEvent: YamlReader._scalar,
+    yaml.ScalarEvent: YamlReader._read_scalar,
     yaml.MappingStartEvent: YamlReader._start_map,
     yaml.MappingEndEvent: YamlReader._end_map,
     yaml.SequenceStartEvent: YamlReader._start_list,
     yaml.SequenceEndEvent: YamlReader._end_list,
-    yaml.AliasEvent: YamlReader._alias,
+    yaml.AliasEvent: YamlReader._read_alias,
     yaml.DocumentStartEvent: YamlReader._start_document,
 }

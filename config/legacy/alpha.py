@@ -50,7 +50,7 @@ def translate_alpha(
     if source.policy is not None:
         rule = "names a Policy kept elsewhere: give that file itself as the configuration"
         problems.append(Problem("algorithmSource.policy", rule))
-    priorities = _provider(source.provider or DEFAULT_PROVIDER, notes, problems)
+    priorities = _provider_priorities(source.provider or DEFAULT_PROVIDER, notes, problems)
     policy = Policy(
         hard_pod_affinity_symmetric_weight=config.hard_pod_affinity_symmetric_weight or 0
     )
@@ -63,7 +63,7 @@ def translate_alpha(
     return {**kept, **election, **result}
 
 
-def _provider(name: str, notes: Notes, problems: list[Problem]) -> Mapping[str, int]:
+def _provider_priorities(name: str, notes: Notes, problems: list[Problem]) -> Mapping[str, int]:
     """Return the priorities of a provider; its predicates are the default ones."""
     where = "algorithmSource.provider"
     if name not in PROVIDERS:
@@ -73,8 +73,8 @@ def _provider(name: str, notes: Notes, problems: list[Problem]) -> Mapping[str, 
         return DEFAULT_PRIORITIES
     notes.add(where, f"{name}: MostRequestedPriority in place of LeastRequestedPriority")
     return {
-        name.replace("LeastRequested", "MostRequested"): weight
-        for name, weight in DEFAULT_PRIORITIES.items()
+        priority.replace("LeastRequested", "MostRequested"): weight
+        for priority, weight in DEFAULT_PRIORITIES.items()
     }
 
 
@@ -98,9 +98,9 @@ def _apply_profile_fields(
 def _leader_election(given: object, notes: Notes) -> dict[str, Any]:
     if not isinstance(given, dict):
         return {}
-    found = {key: value for key, value in given.items() if key not in _LOCK_NAMES}
-    for older, name in _LOCK_NAMES.items():
-        if given.get(older) and not found.get(name):
-            found[name] = given[older]
-            notes.add(f"leaderElection.{older}", f"→ leaderElection.{name}")
-    return {"leaderElection": found}
+    election = {key: value for key, value in given.items() if key not in _LOCK_NAMES}
+    for older_name, name in _LOCK_NAMES.items():
+        if given.get(older_name) and not election.get(name):
+            election[name] = given[older_name]
+            notes.add(f"leaderElection.{older_name}", f"→ leaderElection.{name}")
+    return {"leaderElection": election}

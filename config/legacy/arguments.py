@@ -29,13 +29,14 @@ class CustomArguments:
     AVERAGED: ClassVar[frozenset[str]] = frozenset({_NODE_LABEL, _SERVICE})
     """Priorities that may be listed several times: their plugin averages over the labels."""
 
-    # Fields of ServiceAffinityArgs and of NodeLabelArgs.
+    # By field of ServiceAffinityArgs, or of NodeLabelArgs: its labels.
     service_affinity: dict[str, list[str]] = field(default_factory=dict)
     node_label: dict[str, list[str]] = field(default_factory=dict)
+    # Fields of scoringStrategy of NodeResourcesFit.
     ratio: dict[str, Any] | None = None
 
     def add_predicate(self, argument: PredicateArgument, path: str, problems: list[Problem]) -> str:
-        """Collect an argument; return its predicate, "" unless it defines exactly one."""
+        """Collect an argument; return its predicate, or "" if it is not exactly one argument."""
         if not _check_one_argument(argument, f"{path}.argument", problems):
             return ""
         if argument.service_affinity is not None:
@@ -49,7 +50,7 @@ class CustomArguments:
         return "CheckNodeLabelPresence"
 
     def add_priority(self, argument: PriorityArgument, path: str, problems: list[Problem]) -> str:
-        """Collect an argument; return its priority, "" unless it defines exactly one."""
+        """Collect an argument; return its priority, or "" if it is not exactly one argument."""
         path = f"{path}.argument"
         if not _check_one_argument(argument, path, problems):
             return ""
@@ -85,17 +86,17 @@ class CustomArguments:
         }.get(priority, "")
 
     def weight(self, priority: str, weight: int) -> int:
-        """Return the weight of the plugin: of one label, times the number of its labels.
+        """Return the weight of a priority's plugin. weight: of the priority.
 
-        The plugin averages over its labels; each was a priority with this weight.
+        A plugin that averages over labels replaces a priority of each: it has the sum of weights.
         """
-        counted = {
+        labels_of = {
             _NODE_LABEL: (self.node_label, ("presentLabelsPreference", "absentLabelsPreference")),
             _SERVICE: (self.service_affinity, ("antiAffinityLabelsPreference",)),
         }
-        if priority not in counted:
+        if priority not in labels_of:
             return weight
-        args, keys = counted[priority]
+        args, keys = labels_of[priority]
         return weight * sum(len(args.get(key, ())) for key in keys)
 
     def plugin_config(

@@ -1,7 +1,8 @@
 """Translation of KubeSchedulerConfiguration v1beta2 and v1beta3 to v1.
 
 v1beta3 is v1 with other names for volume limits and with SelectorSpread. v1beta2 has no
-multiPoint: its default lists are merged with the profile's and written out, multiPoint off.
+multiPoint: its default lists are merged with the profile's and written out, multiPoint off. Every
+change is noted for the user (`Notes`).
 Upstream: pkg/scheduler/apis/config/v1beta2/{default_plugins,defaults}.go, v1beta3 alike.
 """
 
@@ -67,21 +68,23 @@ def _beta2_profile(
     profile: Beta2Profile, path: str, notes: Notes, problems: list[Problem]
 ) -> dict[str, Any]:
     renaming = Renaming("v1beta2", notes, problems)
-    given = (profile.plugins or PointSets()).sets()
+    written_sets = (profile.plugins or PointSets()).sets()
     sets: dict[str, PluginSet] = {}
     for point in EXTENSION_POINTS:
-        chosen = given[point]
+        plugin_set = written_sets[point]
         listed = [V1Plugin(name=n, weight=w) for n, w in BETA2_DEFAULTS.get(point, ())]
-        limits = point == "filter" and _has_limits(chosen)
+        has_limits = point == "filter" and _has_limits(plugin_set)
         where = f"{path}.plugins.{point}"
-        custom = renaming.renamed(point, chosen, where, has_limits=limits)
+        custom = renaming.rename(point, plugin_set, where, has_limits=has_limits)
         merged = merge_set(PluginSet(enabled=listed), custom)
         sets[point] = PluginSet(enabled=merged.enabled)
-    _add_gained(sets, path, notes)
-    plugins = {point: _set_document(chosen) for point, chosen in sets.items() if chosen.enabled}
+    _add_gained_points(sets, path, notes)
+    plugins = {
+        point: _set_document(plugin_set) for point, plugin_set in sets.items() if plugin_set.enabled
+    }
     plugins[MULTI_POINT] = {"disabled": [{"name": "*"}]}
     args = BetaArgs(BETA2, renaming.strategy, notes, problems)
-    configs = args.v1(profile.plugin_config or (), path)
+    configs = args.to_v1(profile.plugin_config or (), path)
     return _profile_document(profile.scheduler_name, plugins, configs)
 
 
@@ -89,42 +92,50 @@ def _beta3_profile(
     profile: Beta3Profile, path: str, notes: Notes, problems: list[Problem]
 ) -> dict[str, Any]:
     renaming = Renaming("v1beta3", notes, problems)
-    given = (profile.plugins or Plugins()).sets()
-    multi = given[MULTI_POINT]
-    by_default = _has_limits(multi)
+    written_sets = (profile.plugins or Plugins()).sets()
+    multi = written_sets[MULTI_POINT]
+    limits_by_default = _has_limits(multi)
     # Whether NodeVolumeLimits is on at every extension point that does not disable it.
-    everywhere = by_default or bool(_names(multi) & {VOLUME_LIMITS, *OLD_LIMITS})
+    limits_everywhere = limits_by_default or bool(
+        _enabled_names(multi) & {VOLUME_LIMITS, *OLD_LIMITS}
+    )
     plugins: dict[str, Any] = {}
-    for point, chosen in given.items():
-        limits = by_default if point == MULTI_POINT else everywhere and _has_limits(chosen)
+    for point, plugin_set in written_sets.items():
+        if point == MULTI_POINT:
+            has_limits = limits_by_default
+        else:
+            has_limits = limits_everywhere and _has_limits(plugin_set)
         where = f"{path}.plugins.{point}"
-        renamed = renaming.renamed(point, chosen, where, has_limits=limits)
+        renamed = renaming.rename(point, plugin_set, where, has_limits=has_limits)
         if renamed.enabled or renamed.disabled:
             plugins[point] = _set_document(renamed)
-    configs = BetaArgs(BETA3, "", notes, problems).v1(profile.plugin_config or (), path)
+    configs = BetaArgs(BETA3, strategy="", notes=notes, problems=problems).to_v1(
+        profile.plugin_config or (), path
+    )
     return _profile_document(profile.scheduler_name, plugins, configs)
 
 
-def _add_gained(sets: dict[str, PluginSet], path: str, notes: Notes) -> None:
+def _add_gained_points(sets: dict[str, PluginSet], path: str, notes: Notes) -> None:
     """Enable plugins at the extension points that they have gained since v1beta2."""
-    for point, older, name in GAINED_POINTS:
-        if name in _names(sets[older]) and name not in _names(sets[point]):
+    for point, older_point, name in GAINED_POINTS:
+        if name in _enabled_names(sets[older_point]) and name not in _enabled_names(sets[point]):
             enabled = [*(sets[point].enabled or ()), V1Plugin(name=name)]
             sets[point] = PluginSet(enabled=enabled)
             notes.add(f"{path}.plugins.{point}", f"{name} works here too, since: added")
 
 
-def _has_limits(chosen: PluginSet) -> bool:
-    """Return whether a set leaves the default NodeVolumeLimits enabled."""
-    return not {plugin.name for plugin in chosen.disabled or ()} & {"*", VOLUME_LIMITS}
+def _has_limits(plugin_set: PluginSet) -> bool:
+    """Whether a set leaves the default NodeVolumeLimits enabled."""
+    return not {plugin.name for plugin in plugin_set.disabled or ()} & {"*", VOLUME_LIMITS}
 
 
-def _names(chosen: PluginSet) -> set[str]:
-    return {plugin.name for plugin in chosen.enabled or ()}
+def _enabled_names(plugin_set: PluginSet) -> set[str]:
+    """Return the enabled plugins of a set."""
+    return {plugin.name for plugin in plugin_set.enabled or ()}
 
 
-def _set_document(chosen: PluginSet) -> dict[str, Any]:
-    lists = {"enabled": chosen.enabled, "disabled": chosen.disabled}
+def _set_document(plugin_set: PluginSet) -> dict[str, Any]:
+    lists = {"enabled": plugin_set.enabled, "disabled": plugin_set.disabled}
     return {key: [_plugin(each) for each in listed] for key, listed in lists.items() if listed}
 
 

@@ -33,8 +33,9 @@ _SCORER_MODELS: Final[dict[str, type[Args]]] = {
 class BetaArgs:
     """Translates `pluginConfig` of one profile.
 
-    api_version: of the document. strategy: of NodeResourcesFit, from the score plugins; "" for
-    none. _scoring: scoringStrategy of NodeResourcesFit, as far as it is read.
+    api_version: of the document. strategy: the strategy of NodeResourcesFit that replaces score
+    plugins of the profile; "" for none. _scoring: scoringStrategy of NodeResourcesFit, from the
+    entries that were read so far.
     """
 
     def __init__(
@@ -44,14 +45,15 @@ class BetaArgs:
         self.notes, self.problems = notes, problems
         self._scoring: dict[str, Any] = {"type": strategy}
 
-    def v1(self, configs: Iterable[PluginConfig], path: str) -> list[dict[str, Any]]:
+    def to_v1(self, configs: Iterable[PluginConfig], path: str) -> list[dict[str, Any]]:
         """Return the entries as a v1 document has them."""
         entries: list[dict[str, Any]] = []
         for i, config in enumerate(configs):
             where = f"{path}.pluginConfig[{i}]"
             if self._consume(config, where):
                 continue
-            entries.append({"name": config.name, "args": self._args(config, where)})
+            args = self._without_version(config, where)
+            entries.append({"name": config.name, "args": args})
         if self.strategy:
             self._write_scoring(entries, path)
         return entries
@@ -75,8 +77,8 @@ class BetaArgs:
 
     def _read_scoring(self, config: PluginConfig, where: str) -> None:
         """Read the arguments of a scoring plugin as scoringStrategy, if the plugin is enabled."""
-        args = self._decoded(
-            _SCORER_MODELS[config.name], self._args(config, where), f"{where}.args"
+        args = self._decode(
+            _SCORER_MODELS[config.name], self._without_version(config, where), f"{where}.args"
         )
         if args is None:
             return
@@ -101,7 +103,7 @@ class BetaArgs:
                 return
         entries.append({"name": FIT, "args": {"scoringStrategy": self._scoring}})
 
-    def _args(self, config: PluginConfig, where: str) -> Any:  # noqa: ANN401  (any JSON)
+    def _without_version(self, config: PluginConfig, where: str) -> Any:  # noqa: ANN401  (any JSON)
         """Return arguments without their apiVersion, which must be that of the document."""
         known = (*ARGS_MODELS, *REMOVED_ARGS_MODELS, *STRATEGY_OF)
         if config.name not in known:
@@ -117,7 +119,7 @@ class BetaArgs:
             self.problems.append(malformed(f"{where}.args.apiVersion", version, rule))
         return {key: value for key, value in config.args.items() if key != "apiVersion"}
 
-    def _decoded(self, model: type[Args], args: object, where: str) -> Args | None:
+    def _decode(self, model: type[Args], args: object, where: str) -> Args | None:
         try:
             decoded = model.model_validate(args, by_alias=True, by_name=False)
         except ValidationError as error:

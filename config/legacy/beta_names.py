@@ -27,7 +27,7 @@ STRATEGY_OF: Final[Mapping[str, str]] = MappingProxyType(
         "RequestedToCapacityRatio": "RequestedToCapacityRatio",
     }
 )
-"""Score plugins that are strategies of NodeResourcesFit."""
+"""Score plugin of v1beta1 → the strategy of NodeResourcesFit that replaces it."""
 
 # Plugins that v1beta2 removed and Roadstead still has.
 _UNCHANGED: Final = frozenset({"NodeLabel", "ServiceAffinity", "NodePreferAvoidPods"})
@@ -39,25 +39,30 @@ def removal_problem(version: str, where: str, name: str) -> Problem | None:
     """Return why a document of this version cannot name a plugin; None if it can."""
     if version != "v1beta3" or name not in _REMOVED:
         return None
-    of = f'(KubeSchedulerConfiguration is version "kubescheduler.config.k8s.io/{version}")'
-    return invalid(where, name, f"{_REMOVED_RULE} {of}")
+    document = f'(KubeSchedulerConfiguration is version "kubescheduler.config.k8s.io/{version}")'
+    return invalid(where, name, f"{_REMOVED_RULE} {document}")
 
 
 class Renaming:
-    """Renames the plugins of one profile. strategy: of NodeResourcesFit, from its score plugins."""
+    """Renames the plugins of one profile, and collects notes on that for the user, and problems.
+
+    strategy: the strategy of NodeResourcesFit that replaces score plugins; "" for none.
+    """
 
     def __init__(self, version: str, notes: Notes, problems: list[Problem]) -> None:
         self.version, self.notes, self.problems = version, notes, problems
         self.strategy = ""
 
-    def renamed(self, point: str, chosen: PluginSet, path: str, *, has_limits: bool) -> PluginSet:
-        """Return a set in current names. `has_limits`: it has NodeVolumeLimits by default."""
-        named = {plugin.name for plugin in chosen.enabled or ()}
-        has_limits |= VOLUME_LIMITS in named
+    def rename(
+        self, point: str, plugin_set: PluginSet, path: str, *, has_limits: bool
+    ) -> PluginSet:
+        """Return a set in current names. `has_limits`: NodeVolumeLimits is enabled there anyway."""
+        enabled_names = {plugin.name for plugin in plugin_set.enabled or ()}
+        has_limits |= VOLUME_LIMITS in enabled_names
         if point == "score":
-            self._check_strategies(named, path)
+            self._check_strategies(enabled_names, path)
         enabled: list[V1Plugin] = []
-        for i, plugin in enumerate(chosen.enabled or ()):
+        for i, plugin in enumerate(plugin_set.enabled or ()):
             where = f"{path}.enabled[{i}]"
             if plugin.name in OLD_LIMITS:
                 if has_limits:
@@ -67,11 +72,11 @@ class Renaming:
                 has_limits = True
                 enabled.append(plugin.model_copy(update={"name": VOLUME_LIMITS}))
             else:
-                enabled.append(self._enabled(point, plugin, where))
-        disabled = list(self._disabled(chosen.disabled or (), path))
+                enabled.append(self._rename_enabled(point, plugin, where))
+        disabled = list(self._current_disabled(plugin_set.disabled or (), path))
         return PluginSet(enabled=enabled or None, disabled=disabled or None)
 
-    def _enabled(self, point: str, plugin: V1Plugin, where: str) -> V1Plugin:
+    def _rename_enabled(self, point: str, plugin: V1Plugin, where: str) -> V1Plugin:
         name = plugin.name
         problem = removal_problem(self.version, where, name)
         if problem is not None:
@@ -91,7 +96,7 @@ class Renaming:
             self.notes.add(where, f"{name} is no plugin of v1: here it is Roadstead's own")
         return plugin
 
-    def _disabled(self, disabled: Iterable[V1Plugin], path: str) -> Iterable[V1Plugin]:
+    def _current_disabled(self, disabled: Iterable[V1Plugin], path: str) -> Iterable[V1Plugin]:
         """Yield the disabled plugins that v1 has."""
         for i, plugin in enumerate(disabled):
             where = f"{path}.disabled[{i}]"
@@ -104,8 +109,8 @@ class Renaming:
             else:
                 yield plugin
 
-    def _check_strategies(self, named: set[str], path: str) -> None:
-        scoring = [name for name in (*STRATEGY_OF, FIT) if name in named]
+    def _check_strategies(self, enabled_names: set[str], path: str) -> None:
+        scoring = [name for name in (*STRATEGY_OF, FIT) if name in enabled_names]
         if len(scoring) > 1 and self.version == "v1beta2":
             rule = f"{' and '.join(scoring)} conflict: {FIT} scores once, by one strategy"
             self.problems.append(Problem(f"{path}.enabled", rule))

@@ -1,7 +1,8 @@
-"""KubeSchedulerConfiguration v1beta2 and v1beta3, where they differ from v1, and v1alpha1 (Alpha…).
+"""KubeSchedulerConfiguration v1beta2 and v1beta3, where they differ from v1, and v1alpha1.
 
-Upstream: staging/src/k8s.io/kube-scheduler/config/{v1alpha1,v1beta2,v1beta3}/types.go, the last
-release of each.
+The models of the three have the prefixes Beta2, Beta3 and Alpha.
+Upstream: staging/src/k8s.io/kube-scheduler/config/{v1alpha1,v1beta2,v1beta3}/types.go, in the
+last release that had each.
 """
 
 from __future__ import annotations

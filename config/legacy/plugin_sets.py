@@ -11,6 +11,7 @@ class PluginSets:
     """Plugins per extension point, each once, in order of their addition."""
 
     def __init__(self) -> None:
+        # By extension point: plugin → weight, None for 1.
         self._sets: dict[str, dict[str, int | None]] = {}
 
     def add(self, name: str, points: str, weight: int | None = None) -> None:

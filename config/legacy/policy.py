@@ -47,7 +47,10 @@ def translate_policy(
 
 
 class _Translation:
-    """Translates one Policy. custom: arguments of its plugins. sets: plugins that are enabled."""
+    """Translates one Policy, and collects notes on that for the user, and problems.
+
+    custom: plugin arguments from those of the Policy. sets: plugins enabled so far, by point.
+    """
 
     def __init__(
         self,
@@ -62,6 +65,7 @@ class _Translation:
         self.sets = PluginSets()
 
     def document(self) -> dict[str, Any]:
+        """Translate the Policy to a v1 document."""
         predicates, priorities = self._predicates(), self._priorities()
         self._enable(predicates, priorities)
         profile = {
@@ -91,14 +95,14 @@ class _Translation:
             found = {
                 name
                 for i, each in enumerate(listed)
-                if (name := self._predicate(each, f"predicates[{i}]"))
+                if (name := self._translate_predicate(each, f"predicates[{i}]"))
             }
         for name in MANDATORY_PREDICATES:
             if name not in found:
                 self.notes.add("predicates", f"{name} is mandatory: added → {_uses(name)}")
         return found | set(MANDATORY_PREDICATES)
 
-    def _predicate(self, predicate: PredicatePolicy, path: str) -> str:
+    def _translate_predicate(self, predicate: PredicatePolicy, path: str) -> str:
         """Return upstream's name of a predicate; "" if it has no plugin or is refused."""
         argument = predicate.argument
         if argument is not None:
@@ -129,7 +133,7 @@ class _Translation:
         found: dict[str, int] = {}
         for i, each in enumerate(listed):
             path = f"priorities[{i}]"
-            name = self._priority(each, path)
+            name = self._translate_priority(each, path)
             if not name:
                 continue
             self._check_weight(each, name, found, path)
@@ -137,7 +141,7 @@ class _Translation:
         self._check_strategies(found)
         return found
 
-    def _priority(self, priority: PriorityPolicy, path: str) -> str:
+    def _translate_priority(self, priority: PriorityPolicy, path: str) -> str:
         """Return upstream's name of a priority; "" if it has no plugin or is refused."""
         if priority.argument is not None:
             name = self.custom.add_priority(priority.argument, path, self.problems)
@@ -167,16 +171,17 @@ class _Translation:
         return known
 
     def _check_weight(
-        self, priority: PriorityPolicy, name: str, found: Mapping[str, int], path: str
+        self, priority: PriorityPolicy, name: str, earlier: Mapping[str, int], path: str
     ) -> None:
+        """Check a weight. earlier: priority → weight of the entries before this one."""
         where, weight = f"{path}.weight", priority.weight
         if not 0 < weight <= _MAX_WEIGHT:
             rule = "must be a positive number that fits into 32 bits"
             self.problems.append(invalid(where, weight, rule))
-        elif name in CustomArguments.AVERAGED and found.get(name, weight) != weight:
+        elif name in CustomArguments.AVERAGED and earlier.get(name, weight) != weight:
             rule = "must be the same for all priorities of this argument"
             self.problems.append(invalid(where, weight, rule))
-        elif name in found and name not in CustomArguments.AVERAGED:
+        elif name in earlier and name not in CustomArguments.AVERAGED:
             self.notes.add(path, f"{name} stood there before: the last weight counts")
 
     def _check_strategies(self, found: Mapping[str, int]) -> None:
@@ -213,10 +218,10 @@ class _Translation:
             self.notes.add(
                 "predicates" if "EvenPodsSpreadPriority" not in priorities else "priorities", text
             )
-        configs += self._hard_weight()
+        configs += self._hard_affinity_config()
         return [{"name": name, "args": args} for name, args in configs]
 
-    def _hard_weight(self) -> Sequence[tuple[str, dict[str, Any]]]:
+    def _hard_affinity_config(self) -> Sequence[tuple[str, dict[str, Any]]]:
         where, weight = (
             "hardPodAffinitySymmetricWeight",
             self.policy.hard_pod_affinity_symmetric_weight,

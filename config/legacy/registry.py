@@ -73,6 +73,7 @@ STRATEGIES: Final[Mapping[str, str]] = MappingProxyType(
 """Priorities that are now scoring strategies of NodeResourcesFit."""
 
 MANDATORY_PREDICATES: Final = ("CheckNodeUnschedulable", "PodToleratesNodeTaints")
+"""Predicates that a Policy cannot turn off."""
 
 DEFAULT_PREDICATES: Final = (
     *("CheckNodeUnschedulable", "GeneralPredicates", "NoDiskConflict", "PodToleratesNodeTaints"),
@@ -114,6 +115,7 @@ DROPPED_PRIORITIES: Final[Mapping[str, str]] = MappingProxyType(
     {"EqualPriority": "dropped: it gives every node the same, as upstream dropped it"}
 )
 
+# Other name → the predicate or priority that it means.
 _PREDICATE_ALIASES: Final = {"PodFitsPorts": "PodFitsHostPorts"}
 _PRIORITY_ALIASES: Final = {"ServiceSpreading": "SelectorSpreadPriority"}
 _PREDICATE_SUFFIXES: Final = ("Predicate", "Pred")
@@ -122,16 +124,16 @@ _PRIORITY_SUFFIXES: Final = ("Priority",)
 
 def known_predicate(name: str) -> str | None:
     """Return the predicate of a name, with or without the suffix "Predicate" or "Pred"."""
-    base = _without(name, _PREDICATE_SUFFIXES)
+    base = _without_suffix(name, _PREDICATE_SUFFIXES)
     return _PREDICATES_BY_BASE.get(base)
 
 
 def known_priority(name: str) -> str | None:
     """Return the priority of a name, with or without the suffix "Priority"."""
-    return _PRIORITIES_BY_BASE.get(_without(name, _PRIORITY_SUFFIXES))
+    return _PRIORITIES_BY_BASE.get(_without_suffix(name, _PRIORITY_SUFFIXES))
 
 
-def _without(name: str, suffixes: Iterable[str]) -> str:
+def _without_suffix(name: str, suffixes: Iterable[str]) -> str:
     for suffix in suffixes:
         if name.endswith(suffix):
             return name.removesuffix(suffix)
@@ -140,8 +142,8 @@ def _without(name: str, suffixes: Iterable[str]) -> str:
 
 # By name without suffix.
 _PREDICATES_BY_BASE: Final = {
-    _without(name, _PREDICATE_SUFFIXES): name for name in (*PREDICATES, *DROPPED_PREDICATES)
+    _without_suffix(name, _PREDICATE_SUFFIXES): name for name in (*PREDICATES, *DROPPED_PREDICATES)
 } | _PREDICATE_ALIASES
 _PRIORITIES_BY_BASE: Final = {
-    _without(name, _PRIORITY_SUFFIXES): name for name in (*PRIORITIES, *DROPPED_PRIORITIES)
+    _without_suffix(name, _PRIORITY_SUFFIXES): name for name in (*PRIORITIES, *DROPPED_PRIORITIES)
 } | _PRIORITY_ALIASES

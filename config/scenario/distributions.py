@@ -1,4 +1,7 @@
-"""Schema of times in a scenario's workload: when pods arrive and how long they run."""
+"""Schema of times in a scenario's workload: when pods arrive and how long they run.
+
+The docstrings of fields are the texts of docs/scenario.md.
+"""
 
 from __future__ import annotations
 
@@ -224,7 +227,7 @@ def with_fixed(value: object) -> object:
 
 
 DURATIONS = ("fixed", "exponential", "lognormal", "weibull", "uniform", "empirical")
-"""Keys of which a distribution has one."""
+"""Keys of which a distribution has exactly one."""
 
 TaggedDuration = (
     Annotated[FixedDuration, Tag(tag("fixed"))]
@@ -234,5 +237,6 @@ TaggedDuration = (
     | Annotated[UniformDuration, Tag(tag("uniform"))]
     | Annotated[EmpiricalDuration, Tag(tag("empirical"))]
 )
+"""A distribution; pydantic selects the model by the tag of its first key."""
 
 Duration = Annotated[TaggedDuration, one_of(*DURATIONS), BeforeValidator(with_fixed)]

@@ -1,4 +1,7 @@
-"""Schema of what happens to nodes in a scenario."""
+"""Schema of what happens to nodes in a scenario.
+
+The docstrings of fields are the texts of docs/scenario.md.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Schema of a scenario's nodes: generated ones, manifests, traces, and shapes of nodes.
 
-openb: the trace of Alibaba's GPU cluster (USENIX ATC 2023).
+The docstrings of fields are the texts of docs/scenario.md. openb: the trace of Alibaba's GPU
+cluster (USENIX ATC 2023).
 """
 
 from __future__ import annotations
@@ -49,14 +50,14 @@ class NodeShape(SettingsModel):
     """Taints of the node."""
 
 
-def _shape(value: object) -> object:
+def _check_shape(value: object) -> object:
     if not isinstance(value, (str, dict, NodeShape)):
         raise ValueError("must be the name of a shape, or a shape")
     return value
 
 
 NodeShapeChoice = Annotated[
-    str | NodeShape, BeforeValidator(_shape), DocumentedAs("name of a shape, or a shape")
+    str | NodeShape, BeforeValidator(_check_shape), DocumentedAs("name of a shape, or a shape")
 ]
 
 

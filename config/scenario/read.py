@@ -22,12 +22,15 @@ from roadstead.config.scenario.structure import known_keys
 from roadstead.protocol.errors import InputError, cut_short
 
 EXTENDS_MAX: Final = 10
+"""Number of scenarios that may extend each other in a chain."""
+
 PathParts = tuple[str | int, ...]
+"""Keys, and numbers of list entries, from the top of the document to a value."""
 
 _TYPE_ERRORS: Final = frozenset(
     {"string_type", "dict_type", "list_type", "int_type", "model_type", "dataclass_type"}
 )
-"""Errors of one choice of a union; they are left out where another choice fits better."""
+"""Types of errors of a whole choice of a union; left out where another choice fits better."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +44,10 @@ class SourceText:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioFile:
-    """A scenario. origins: the file in which each of its top-level keys is written.
+    """A scenario. origins: by top-level key, the file in which the key is written.
 
-    named_files: the files that it names, in the order in which `existing_file` returned them.
+    main: the file that was read first; it may extend others. named_files: the files that
+    `existing_file` has returned, in this order (the keys of the dict).
     """
 
     scenario: Scenario
@@ -57,11 +61,11 @@ class ScenarioFile:
         return self.origins.get(str(path[0]), self.main) if path else self.main
 
     def file(self, path: Sequence[str | int], name: str) -> Path:
-        """Return the file that a value names: relative to the file in which that is written."""
+        """Return the file that a value names, relative to the file that contains the value."""
         return self.origin(path).directory / name
 
     def existing_file(self, path: Sequence[str | int], name: str) -> Path:
-        """Return the file that a value names. InputError if there is none."""
+        """Return the file that a value names, and record it. InputError if there is none."""
         found = self.file(path, name)
         if rule := _file_problem(found):
             raise self.error(path, rule, name)
@@ -89,27 +93,27 @@ def load_scenario(path: Path) -> ScenarioFile:
         InputError: a file that cannot be read, is no scenario, or extends itself; a ConfigError
             names every wrong key.
     """
-    document, origins, main = _extended(path, ())
+    document, origins, main = _read_file(path, ())
     return _validated(document, origins, main)
 
 
 def read_scenario(text: str, *, source: str, directory: Path) -> ScenarioFile:
     """Read a scenario from a text. Raises as `load_scenario`."""
     main = SourceText(source, text, directory)
-    return _validated(*_with_base(_document(main), main, ()), main)
+    return _validated(*_with_base(_scenario_document(main), main, ()), main)
 
 
 _Merged = tuple[dict[str, object], dict[str, SourceText]]
 """(document, file in which each of its keys is written)."""
 
 
-def _extended(path: Path, seen: tuple[Path, ...]) -> tuple[*_Merged, SourceText]:
+def _read_file(path: Path, seen: tuple[Path, ...]) -> tuple[*_Merged, SourceText]:
     main = SourceText(str(path), read_text(path, MAX_TEXT_BYTES), path.parent)
-    return *_with_base(_document(main), main, (*seen, path.resolve())), main
+    return *_with_base(_scenario_document(main), main, (*seen, path.resolve())), main
 
 
 def _with_base(document: dict[str, object], main: SourceText, seen: tuple[Path, ...]) -> _Merged:
-    """Return a document with the keys of the one that it extends, and the origin of each key."""
+    """Add the keys of the scenario that a document extends. seen: the files that led to it."""
     origins = dict.fromkeys(document, main)
     name = document.get("extends")
     if not isinstance(name, str) or not name or "\0" in name:
@@ -124,8 +128,8 @@ def _with_base(document: dict[str, object], main: SourceText, seen: tuple[Path, 
         line = line_of(main.text, ["extends"])
         problem = Problem("extends", rule, value=cut_short(name), line=line)
         raise ConfigError("decode", [problem], source=main.source)
-    extended, extended_origins, _ = _extended(base, seen)
-    return extended | document, extended_origins | origins
+    base_document, base_origins, _ = _read_file(base, seen)
+    return base_document | document, base_origins | origins
 
 
 def _file_problem(path: Path) -> str:
@@ -136,7 +140,7 @@ def _file_problem(path: Path) -> str:
     return "is not a file" if os.path.exists(path) else "does not exist"
 
 
-def _document(main: SourceText) -> dict[str, object]:
+def _scenario_document(main: SourceText) -> dict[str, object]:
     document = read_document(main.text, source=main.source)
     problem = None
     if not isinstance(document, dict):
@@ -182,11 +186,13 @@ def _problems(
     paths = [_path_in(document, each) for each in details]
     found: dict[PathParts, tuple[str, Problem]] = {}
     for index, (each, path) in enumerate(zip(details, paths, strict=True)):
-        others = (other for at, other in enumerate(paths) if at != index)
-        is_other_choice = each["type"] in _TYPE_ERRORS and any(
-            other[: len(path)] == path and len(other) > len(path) for other in others
+        # An error below this path belongs to a choice of the union that fits better.
+        fits_worse = each["type"] in _TYPE_ERRORS and any(
+            other[: len(path)] == path and len(other) > len(path)
+            for number, other in enumerate(paths)
+            if number != index
         )
-        if path in found or is_other_choice:
+        if path in found or fits_worse:
             continue
         origin = origins.get(str(path[0]), main) if path else main
         line = line_of(origin.text, path)

@@ -1,4 +1,7 @@
-"""Schema of a scenario: its document as a whole."""
+"""Schema of a scenario: its document as a whole.
+
+The docstrings of fields are the texts of docs/scenario.md.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +34,11 @@ from roadstead.config.settings_model import SettingsModel
 API_VERSION: Final = "roadstead.dev/v1"
 KIND: Final = "Scenario"
 SAMPLES_MAX: Final = 10_000_000
+"""Number of samples of a run."""
 SEEDS_MAX: Final = 10_000
+"""Number of runs of a scenario."""
 ENTRIES_MAX: Final = 10_000
+"""Number of entries of a list in the document."""
 
 PerSecond = Annotated[
     float, Field(gt=0, le=1e6, allow_inf_nan=False), DocumentedAs("nodes per second")
@@ -122,7 +128,7 @@ DecisionTimeChoice = Annotated[
 
 
 def _seeds(value: object) -> object:
-    """Return the seeds of a number of runs."""
+    """Return the seeds of a number of runs; a list of seeds is checked."""
     if type(value) is int:
         if not 1 <= value <= SEEDS_MAX:
             raise ValueError(f"must be 1 to {SEEDS_MAX}")

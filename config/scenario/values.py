@@ -23,7 +23,7 @@ LONGEST_US: Final = 36_500 * DAY_US
 RATE_MIN_PER_HOUR: Final = 1e-6
 RATE_MAX_PER_HOUR: Final = 1e9
 TAG_START: Final = "<"
-"""First character of the tags of unions, which are no part of a path in an error."""
+"""First character of a tag, the name of a model in a union; it is no part of a path in an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def time_text(us: int) -> str:
     return "".join(parts)
 
 
-def _after_zero(value: int) -> int:
+def _check_positive(value: int) -> int:
     if value <= 0:
         raise ValueError("must be longer than 0")
     return value
@@ -107,19 +107,19 @@ def _fraction(value: object) -> object:
     return found.basis_points / 10_000 if isinstance(found, Percentage) else found
 
 
-def _file_name(value: object) -> object:
+def _check_file_name(value: object) -> object:
     if not isinstance(value, str) or not value or "\0" in value:
         raise ValueError("must be the name of a file")
     return value
 
 
-def _name(value: str) -> str:
+def _check_name(value: str) -> str:
     if value and (rules := subdomain_errors(value)):
         raise ValueError(f"is not a name: {'; '.join(rules)}")
     return value
 
 
-def _label(value: str) -> str:
+def _check_label(value: str) -> str:
     if rules := label_value_errors(value):
         raise ValueError(f"is not a label value: {'; '.join(rules)}")
     return value
@@ -143,7 +143,7 @@ def tag(key: str) -> str:
 
 Micros = Annotated[int, BeforeValidator(micros), DocumentedAs("time")]
 PositiveMicros = Annotated[
-    int, BeforeValidator(micros), AfterValidator(_after_zero), DocumentedAs("time above 0")
+    int, BeforeValidator(micros), AfterValidator(_check_positive), DocumentedAs("time above 0")
 ]
 Rate = Annotated[
     float,
@@ -169,6 +169,6 @@ PodCount = Annotated[int, Field(ge=0, le=1_000_000), DocumentedAs("number")]
 _SHARE = DocumentedAs("number or percentage")
 NodeShare = Annotated[PositiveCount | Percentage, BeforeValidator(percentage), _SHARE]
 PodShare = Annotated[PodCount | Percentage, BeforeValidator(percentage), _SHARE]
-FileName = Annotated[str, BeforeValidator(_file_name), DocumentedAs("file")]
-Name = Annotated[str, AfterValidator(_name), DocumentedAs("name")]
-LabelValue = Annotated[str, AfterValidator(_label), DocumentedAs("text")]
+FileName = Annotated[str, BeforeValidator(_check_file_name), DocumentedAs("file")]
+Name = Annotated[str, AfterValidator(_check_name), DocumentedAs("name")]
+LabelValue = Annotated[str, AfterValidator(_check_label), DocumentedAs("text")]

@@ -25,12 +25,16 @@ CONFIG: Final = "config"
 """Key of the scheduler's configuration: a file, else the name of a preset."""
 
 CONFIG_PATHS: Final = (("scheduler", "config"), ("scheduler", "preset"))
-"""Paths that `config` sets: configurations by file, and by preset. One value is read as a list."""
+"""Paths that `config` sets: configurations by file, and by preset. One value is a list of one."""
 
 NEAR_NAMES_MAX: Final = 3
+"""Number of similar names that an error suggests."""
+
 SOURCE: Final = "--vary"
+"""The option, as the source in errors."""
 
 Path = tuple[str | int, ...]
+"""Keys, and numbers of list entries, from the top of the document to a value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +127,12 @@ def _refused(key: str, rule: str) -> InputError:
 def vary(file: ScenarioFile, values: Mapping[str, object]) -> ScenarioFile:
     """Return a scenario with other values at some keys. Raises InputError for an impossible one."""
     document = copy.deepcopy(dict(file.document))
+    # The keys of the extended scenario are in the document already.
     document.pop("extends", None)
     for key, value in values.items():
         _put(file, document, path_of(document, key), value)
-    named = ", ".join(f"{key}={cut_short(value)}" for key, value in values.items())
-    source = f"{file.main.source} with {named}" if values else file.main.source
+    assignments = ", ".join(f"{key}={cut_short(value)}" for key, value in values.items())
+    source = f"{file.main.source} with {assignments}" if values else file.main.source
     varied = read_scenario(json.dumps(document), source=source, directory=file.main.directory)
     return replace(varied, main=file.main, origins=file.origins)
 
@@ -135,20 +140,20 @@ def vary(file: ScenarioFile, values: Mapping[str, object]) -> ScenarioFile:
 def _put(file: ScenarioFile, document: dict[str, object], path: Path, value: object) -> None:
     if path == (CONFIG,):
         is_file = os.path.isfile(file.file(CONFIG_PATHS[0], str(value)))
-        for at, chosen in zip(CONFIG_PATHS, (is_file, not is_file), strict=True):
-            _put(file, document, at, [str(value)] if chosen else [])
+        for each, is_chosen in zip(CONFIG_PATHS, (is_file, not is_file), strict=True):
+            _put(file, document, each, [str(value)] if is_chosen else [])
         return
     if path in CONFIG_PATHS and not isinstance(value, list):
         value = [value]
-    *above, last = path
-    below: object = document
+    *above, key = path
+    parent: object = document
     for part in above:
-        if isinstance(below, dict):
-            below = below.setdefault(part, {})
-        elif isinstance(below, list) and isinstance(part, int):
-            below = below[part]
-    assert isinstance(below, dict | list), "a path that was checked"
-    below[last] = value  # type: ignore[index]
+        if isinstance(parent, dict):
+            parent = parent.setdefault(part, {})
+        elif isinstance(parent, list) and isinstance(part, int):
+            parent = parent[part]
+    assert isinstance(parent, dict | list), "`path_of` has checked the path"
+    parent[key] = value  # type: ignore[index]
 
 
 def configs_of(file: ScenarioFile) -> list[str]:
@@ -177,7 +182,7 @@ def unpacked(plain: Mapping[str, object]) -> ScenarioFile:
     document.pop("extends", None)
     text = json.dumps(document)
     varied = read_scenario(text, source=source, directory=Folder(str(plain["directory"])))
-    # The texts of the files are not packed: errors have no lines of them.
+    # The texts of the files are not packed, so that errors name no lines of theirs.
     origins = plain["origins"]
     assert isinstance(origins, dict), "a packed scenario"
     return replace(

@@ -1,4 +1,7 @@
-"""Schema of a scenario's workload: traces, pods that arrive over time, and controllers."""
+"""Schema of a scenario's workload: traces, pods that arrive over time, and controllers.
+
+The docstrings of fields are the texts of docs/scenario.md.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +27,14 @@ from roadstead.config.scenario.values import (
 from roadstead.config.settings_model import SettingsModel
 
 
-def _template(value: object) -> object:
+def _check_template(value: object) -> object:
     if not isinstance(value, dict) and (not isinstance(value, str) or not value or "\0" in value):
         raise ValueError("must be the name of a file, or a pod template")
     return value
 
 
 Template = Annotated[
-    str | dict[str, Any], BeforeValidator(_template), DocumentedAs("file, or pod template")
+    str | dict[str, Any], BeforeValidator(_check_template), DocumentedAs("file, or pod template")
 ]
 """The name of a file, or a pod template that is written out."""
 

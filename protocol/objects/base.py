@@ -29,12 +29,13 @@ T = TypeVar("T")
 
 NAME_MAX_CHARS = 253
 _NUMBER_MAX_BITS = 4096
+"""Longer JSON numbers are refused: conversion to text takes quadratic time."""
 
 Name = Annotated[str, Field(min_length=1, max_length=NAME_MAX_CHARS)]
 OptionalName = Annotated[str, Field(max_length=NAME_MAX_CHARS)]
 Int32 = Annotated[int, Field(ge=-(2**31), le=2**31 - 1)]
 Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
-Bytes = Annotated[int, Field(ge=0, le=2**63 - 1)]
+NonNegativeInt64 = Annotated[int, Field(ge=0, le=2**63 - 1)]
 Positive = Annotated[int, Field(ge=1, le=2**31 - 1)]
 Weight = Annotated[int, Field(ge=0, le=100)]
 Port = Annotated[int, Field(ge=0, le=65535)]
@@ -49,7 +50,7 @@ def empty_map() -> dict[str, Any]:
     return _EMPTY_MAP
 
 
-Labels = dict[str, str]
+StringMap = dict[str, str]
 ListOf = Annotated[tuple[T, ...], Field(strict=False)]
 """A list of the manifest, kept as a tuple so that all absent lists are one object."""
 
@@ -121,10 +122,11 @@ IntOrString = Annotated[int | str, BeforeValidator(_only_text_or_number)]
 
 
 PART_CACHE_MAX_ENTRIES = 32768
+"""Number of values of one field that are cached; a full cache is emptied."""
 
 
 class _Interned:
-    """Validates equal values once and returns the same object for all of them.
+    """Validator that reads equal values once and returns the same object for all of them.
 
     Pods of one template differ in little. Validating a part costs ten times as much as finding it
     here, and the parts of a hundred thousand pods would take a gigabyte. Keys are exact bytes, so
@@ -132,10 +134,12 @@ class _Interned:
     """
 
     def __init__(self) -> None:
+        # By marshalled value: the validated one.
         self._known: dict[bytes, object] = {}
 
     def __call__(self, value: object, handler: ValidatorFunctionWrapHandler) -> object:
         try:
+            # From format 3 on, bytes depend on which parts of a value are one object.
             key = marshal.dumps(cast("Any", value), 2)
         except ValueError:
             return handler(value)
@@ -148,7 +152,7 @@ class _Interned:
 
 
 def interned() -> WrapValidator:
-    """Mark a field whose value is the same in many objects, as the containers of a Deployment."""
+    """Mark a field whose value many objects have, as the containers of a Deployment's pods."""
     return WrapValidator(_Interned())
 
 

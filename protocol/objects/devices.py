@@ -7,16 +7,16 @@ unique, is checked where manifests are read; stored objects are accepted as they
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
 from roadstead.protocol.objects.base import (
     ApiModel,
-    Bytes,
     Count,
     ListOf,
     Name,
+    NonNegativeInt64,
     OptionalName,
     ResourceQuantity,
     Resources,
@@ -25,32 +25,31 @@ from roadstead.protocol.objects.base import (
 from roadstead.protocol.objects.meta import ApiObject, TemplateMeta
 from roadstead.protocol.objects.selectors import NodeSelector, Toleration
 
-T = TypeVar("T")
-"""A selector of devices."""
-
+# Maximum sizes of the API.
 SLICE_MAX_DEVICES = 128
 SLICE_MAX_COUNTER_SETS = 8
 CLAIM_MAX_REQUESTS = 32
 CLAIM_MAX_CONSTRAINTS = 32
+# Of a class and of a claim; an allocation has those of both.
 CLAIM_MAX_CONFIGS = 32
 CLAIM_MAX_RESULTS = 32
 CLAIM_MAX_CONSUMERS = 256
 REQUEST_MAX_ALTERNATIVES = 8
 MAX_SELECTORS = 32
 MAX_TOLERATIONS = 16
+# Of attributes, and of capacities.
 DEVICE_MAX_VALUES = 32
 EXPRESSION_MAX_CHARS = 10 * 1024
 PARAMETERS_MAX_BYTES = 10 * 1024
 ATTRIBUTE_MAX_CHARS = 64
 
-_Selectors = Annotated[ListOf[T], Field(max_length=MAX_SELECTORS)]
 _Conditions = Annotated[ListOf[str], Field(max_length=4)]
-_FewTolerations = Annotated[ListOf[Toleration], Field(max_length=MAX_TOLERATIONS)]
+_Tolerations = Annotated[ListOf[Toleration], Field(max_length=MAX_TOLERATIONS)]
 _Json = dict[str, object]
 
 
 def _capacity_value(value: object) -> object:
-    """Return the form of v1 of a capacity that is only a quantity, as in v1alpha3."""
+    """Convert a bare quantity, a capacity of v1alpha3, to a capacity of v1."""
     return {"value": value} if type(value) in (str, int, float) else value
 
 
@@ -62,6 +61,9 @@ class DeviceSelector(ApiModel):
     """A condition on a device; CEL is the only kind."""
 
     cel: CelSelector
+
+
+_Selectors = Annotated[ListOf[DeviceSelector], Field(max_length=MAX_SELECTORS)]
 
 
 class OpaqueConfiguration(ApiModel):
@@ -80,7 +82,7 @@ class DeviceConfiguration(ApiModel):
 
 
 class DeviceClassSpec(ApiModel):
-    selectors: _Selectors[DeviceSelector] = ()
+    selectors: _Selectors = ()
     config: Annotated[ListOf[DeviceConfiguration], Field(max_length=CLAIM_MAX_CONFIGS)] = ()
     extended_resource_name: OptionalName | None = None
 
@@ -99,11 +101,11 @@ class ExactDeviceRequest(ApiModel):
     """The devices that a request, or one of its alternatives, requests."""
 
     device_class_name: Name
-    selectors: _Selectors[DeviceSelector] = ()
+    selectors: _Selectors = ()
     allocation_mode: Literal["", "ExactCount", "All"] = ""
     count: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
     admin_access: bool = False
-    tolerations: _FewTolerations = ()
+    tolerations: _Tolerations = ()
     capacity: CapacityRequirements | None = None
 
 
@@ -141,7 +143,7 @@ class ResourceClaimSpec(ApiModel):
     devices: ClaimDevices = ClaimDevices()
 
 
-class AllocationResult(ApiModel):
+class DeviceRequestAllocationResult(ApiModel):
     """One device of an allocation."""
 
     request: OptionalName = ""
@@ -149,7 +151,7 @@ class AllocationResult(ApiModel):
     pool: OptionalName = ""
     device: OptionalName = ""
     admin_access: bool = False
-    tolerations: _FewTolerations = ()
+    tolerations: _Tolerations = ()
     binding_conditions: _Conditions = ()
     binding_failure_conditions: _Conditions = ()
     share_id: OptionalName | None = Field(None, alias="shareID")
@@ -157,7 +159,9 @@ class AllocationResult(ApiModel):
 
 
 class AllocatedDevices(ApiModel):
-    results: Annotated[ListOf[AllocationResult], Field(max_length=CLAIM_MAX_RESULTS)] = ()
+    results: Annotated[
+        ListOf[DeviceRequestAllocationResult], Field(max_length=CLAIM_MAX_RESULTS)
+    ] = ()
     config: Annotated[ListOf[DeviceConfiguration], Field(max_length=2 * CLAIM_MAX_CONFIGS)] = ()
 
 
@@ -191,7 +195,7 @@ class AllocatedDeviceStatus(ApiModel):
     conditions: ListOf[DeviceCondition] = ()
 
 
-class DevicesOfClaimStatus(ApiModel):
+class ResourceClaimStatus(ApiModel):
     allocation: ClaimAllocation | None = None
     reserved_for: Annotated[ListOf[ClaimConsumer], Field(max_length=CLAIM_MAX_CONSUMERS)] = ()
     devices: ListOf[AllocatedDeviceStatus] = ()
@@ -201,7 +205,7 @@ class ResourceClaim(ApiObject):
     """A claim of devices."""
 
     spec: ResourceClaimSpec = ResourceClaimSpec()
-    status: DevicesOfClaimStatus = DevicesOfClaimStatus()
+    status: ResourceClaimStatus = ResourceClaimStatus()
 
 
 class ResourceClaimTemplateSpec(ApiModel):
@@ -295,7 +299,7 @@ class ResourcePool(ApiModel):
     """The pool of a slice. Only slices of the newest generation count."""
 
     name: Name
-    generation: Bytes = 0
+    generation: NonNegativeInt64 = 0
     resource_slice_count: Count
 
 
@@ -323,7 +327,7 @@ class TaintedDevices(ApiModel):
     driver: OptionalName | None = None
     pool: OptionalName | None = None
     device: OptionalName | None = None
-    selectors: _Selectors[DeviceSelector] = ()
+    selectors: _Selectors = ()
 
 
 class DeviceTaintRuleSpec(ApiModel):

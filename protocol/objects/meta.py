@@ -8,10 +8,10 @@ from pydantic import Field
 
 from roadstead.protocol.objects.base import (
     ApiModel,
-    Labels,
     ListOf,
     Name,
     OptionalName,
+    StringMap,
     empty_map,
     interned,
 )
@@ -31,8 +31,8 @@ class TemplateMeta(ApiModel):
     """Metadata of a template, copied to its pods or claims."""
 
     name: OptionalName = ""
-    labels: Labels = Field(default_factory=empty_map)
-    annotations: Labels = Field(default_factory=empty_map)
+    labels: StringMap = Field(default_factory=empty_map)
+    annotations: StringMap = Field(default_factory=empty_map)
 
 
 class ObjectMeta(TemplateMeta):

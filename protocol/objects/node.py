@@ -6,7 +6,14 @@ from typing import Annotated
 
 from pydantic import Field
 
-from roadstead.protocol.objects.base import ApiModel, Bytes, ListOf, Resources, empty_map, interned
+from roadstead.protocol.objects.base import (
+    ApiModel,
+    ListOf,
+    NonNegativeInt64,
+    Resources,
+    empty_map,
+    interned,
+)
 from roadstead.protocol.objects.meta import ApiObject
 from roadstead.protocol.objects.selectors import Taint
 
@@ -22,7 +29,7 @@ class ContainerImage(ApiModel):
     """An image on the node, under each of its names."""
 
     names: ListOf[str] = ()
-    size_bytes: Bytes = 0
+    size_bytes: NonNegativeInt64 = 0
 
 
 class NodeCondition(ApiModel):

@@ -9,12 +9,12 @@ from pydantic import Field
 from roadstead.protocol.objects.base import (
     ApiModel,
     Int32,
-    Labels,
     ListOf,
     Name,
     OptionalName,
     Port,
     Resources,
+    StringMap,
     empty_map,
     interned,
 )
@@ -69,7 +69,7 @@ class PodSpec(ApiModel):
     resources: ResourceRequirements | None = None
     overhead: Resources = Field(default_factory=empty_map)
     node_name: OptionalName = ""
-    node_selector: Labels = Field(default_factory=empty_map)
+    node_selector: StringMap = Field(default_factory=empty_map)
     affinity: Annotated[Affinity | None, interned()] = None
     tolerations: Annotated[ListOf[Toleration], interned()] = ()
     topology_spread_constraints: Annotated[ListOf[TopologySpreadConstraint], interned()] = ()
@@ -99,7 +99,7 @@ class PodCondition(ApiModel):
     reason: str = ""
 
 
-class ResourceClaimStatus(ApiModel):
+class PodResourceClaimStatus(ApiModel):
     """The claim that was created from a pod's claim template."""
 
     name: str = ""
@@ -115,7 +115,7 @@ class PodStatus(ApiModel):
     conditions: ListOf[PodCondition] = ()
     container_statuses: ListOf[ContainerStatus] = ()
     init_container_statuses: ListOf[ContainerStatus] = ()
-    resource_claim_statuses: ListOf[ResourceClaimStatus] = ()
+    resource_claim_statuses: ListOf[PodResourceClaimStatus] = ()
 
 
 class Pod(ApiObject):

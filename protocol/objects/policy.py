@@ -1,4 +1,4 @@
-"""Objects that select pods, and objects that admission applies to created ones."""
+"""Objects that select pods, and objects that admission applies to new pods and claims."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from roadstead.protocol.objects.base import (
     Count,
     Int32,
     IntOrString,
-    Labels,
     ListOf,
     Resources,
+    StringMap,
     empty_map,
 )
 from roadstead.protocol.objects.meta import ApiObject
@@ -25,7 +25,7 @@ class Namespace(ApiObject):
 
 
 class ServiceSpec(ApiModel):
-    selector: Labels = Field(default_factory=empty_map)
+    selector: StringMap = Field(default_factory=empty_map)
 
 
 class Service(ApiObject):
@@ -47,6 +47,7 @@ class DisruptionBudgetStatus(ApiModel):
     current_healthy: Count = 0
     desired_healthy: Count = 0
     expected_pods: Count = 0
+    # By pod name: when its eviction was accepted.
     disrupted_pods: dict[str, str | None] = Field(default_factory=empty_map)
 
 
@@ -146,7 +147,7 @@ class Overhead(ApiModel):
 
 
 class RuntimeScheduling(ApiModel):
-    node_selector: Labels = Field(default_factory=empty_map)
+    node_selector: StringMap = Field(default_factory=empty_map)
     tolerations: ListOf[Toleration] = ()
 
 

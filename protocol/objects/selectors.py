@@ -12,11 +12,11 @@ from pydantic import Field
 
 from roadstead.protocol.objects.base import (
     ApiModel,
-    Labels,
     ListOf,
     Name,
     OptionalName,
     Positive,
+    StringMap,
     Weight,
     empty_map,
 )
@@ -33,7 +33,7 @@ class SelectorRequirement(ApiModel):
 class LabelSelector(ApiModel):
     """metav1.LabelSelector: an empty one matches everything, an absent one nothing."""
 
-    match_labels: Labels = Field(default_factory=empty_map)
+    match_labels: StringMap = Field(default_factory=empty_map)
     match_expressions: ListOf[SelectorRequirement] = ()
 
 

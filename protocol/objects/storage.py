@@ -9,12 +9,12 @@ from pydantic import Field
 from roadstead.protocol.objects.base import (
     ApiModel,
     Count,
-    Labels,
     ListOf,
     Name,
     OptionalName,
     ResourceQuantity,
     Resources,
+    StringMap,
     empty_map,
 )
 from roadstead.protocol.objects.meta import ApiObject
@@ -75,6 +75,8 @@ class PersistentVolumeSpec(ApiModel):
 
 
 class VolumePhase(ApiModel):
+    """Status of a volume or a claim."""
+
     phase: str = ""
 
 
@@ -122,12 +124,14 @@ class StorageClass(ApiObject):
     """A storage class."""
 
     provisioner: str = ""
-    parameters: Labels = Field(default_factory=empty_map)
+    parameters: StringMap = Field(default_factory=empty_map)
     volume_binding_mode: Literal["", "Immediate", "WaitForFirstConsumer"] = ""
     allowed_topologies: ListOf[TopologySelectorTerm] = ()
 
 
 class DriverLimit(ApiModel):
+    """How many volumes of a driver a node may attach; without a count, any number."""
+
     count: Count | None = None
 
 

@@ -48,6 +48,7 @@ from roadstead.protocol.objects.workloads import (
     StatefulSet,
 )
 
+# The models of each API group; a model is named after its kind.
 _GROUPS: dict[str, tuple[type[ApiObject], ...]] = {
     "": (
         Node, Pod, Namespace, PersistentVolume, PersistentVolumeClaim, Service,
@@ -79,8 +80,10 @@ API_VERSIONS: dict[str, str] = {
 KINDS: dict[str, type[ApiObject]] = {
     model.__name__: model for models in _GROUPS.values() for model in models
 }
+"""The model of each kind."""
 
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+# By pydantic's type of error: the rule in the words of an InputError.
 _RULES = {
     "missing": "is missing",
     "string_type": "must be a string",
@@ -147,6 +150,7 @@ def _input_error(kind: str, manifest: object, error: ValidationError) -> InputEr
     first = error.errors(include_url=False)[0]
     location = first["loc"]
     rule = _rule(first)
+    # So pydantic marks a key, rather than a value, of a map.
     if location and location[-1] == "[key]":
         location, rule = location[:-2], "must be a string to be a key"
     return InputError(

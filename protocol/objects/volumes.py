@@ -85,7 +85,7 @@ class CsiInlineVolume(ApiModel):
 
 
 class EmptyDir(ApiModel):
-    """A directory on the node that ends with the pod; only evictions read that there is one."""
+    """A directory on the node, deleted with the pod; only evictions check whether a pod has one."""
 
 
 class Volume(ApiModel):

@@ -6,20 +6,21 @@ from typing import Annotated
 
 from pydantic import Field
 
-from roadstead.protocol.objects.base import ApiModel, Labels, ListOf, empty_map
+from roadstead.protocol.objects.base import ApiModel, ListOf, StringMap, empty_map
 from roadstead.protocol.objects.meta import ApiObject, TemplateMeta
 from roadstead.protocol.objects.pod import PodTemplate
 from roadstead.protocol.objects.selectors import LabelSelector
 from roadstead.protocol.objects.storage import PersistentVolumeClaimSpec
 
 REPLICAS_MAX = 10_000_000
+"""Bound of this project, so that a typing error does not fill the memory with pods."""
 
 Replicas = Annotated[int, Field(ge=0, le=REPLICAS_MAX)]
 
 
 class ReplicationControllerSpec(ApiModel):
     replicas: Replicas = 1
-    selector: Labels = Field(default_factory=empty_map)
+    selector: StringMap = Field(default_factory=empty_map)
     template: PodTemplate = PodTemplate()
 
 
@@ -55,6 +56,8 @@ class ClaimTemplate(ApiModel):
 
 
 class Ordinals(ApiModel):
+    """The number of a stateful set's first pod."""
+
     start: Annotated[int, Field(ge=0, le=REPLICAS_MAX)] = 0
 
 

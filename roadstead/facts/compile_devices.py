@@ -231,7 +231,7 @@ def _exact(name: str, manifest: devices.ExactDeviceRequest) -> ExactRequest:
     )
 
 
-def _allocated_device(manifest: devices.AllocationResult) -> AllocatedDevice:
+def _allocated_device(manifest: devices.DeviceRequestAllocationResult) -> AllocatedDevice:
     consumed = manifest.consumed_capacity
     return AllocatedDevice(
         manifest.request,

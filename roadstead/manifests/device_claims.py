@@ -17,7 +17,7 @@ from roadstead.protocol.objects import (
     ResourceClaim,
     ResourceClaimTemplate,
 )
-from roadstead.protocol.objects.pod import ResourceClaimStatus
+from roadstead.protocol.objects.pod import PodResourceClaimStatus
 
 CLAIM_ANNOTATION = "resource.kubernetes.io/pod-claim-name"
 """Annotation of a claim created from a template: the name of the claim in the pod's spec."""
@@ -56,7 +56,7 @@ class DeviceClaims:
             if created is None and template is not None:
                 created = self._create(pod, each.name, template)
             if created is not None:
-                status = ResourceClaimStatus(
+                status = PodResourceClaimStatus(
                     name=each.name, resource_claim_name=created.metadata.name
                 )
                 statuses.append(status)

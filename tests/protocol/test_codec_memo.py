@@ -6,7 +6,7 @@ from typing import ClassVar
 import pytest
 
 from roadstead.protocol.codec import CodecError, from_wire, pack, to_message, to_wire, unpack
-from roadstead.protocol.codec_memo import CACHE_MAX_VALUES, CACHED_VALUE_MAX_BYTES
+from roadstead.protocol.codec_memo import CACHED_RECENT_VALUES, CACHED_VALUE_MAX_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def test_data_of_no_message_are_refused_by_the_decoder():
 
 
 def test_many_and_long_values_are_sent_as_others():
-    for number in range(CACHE_MAX_VALUES + 2):
+    for number in range(CACHED_RECENT_VALUES + 2):
         assert sent(Spec("a", number)).number == number
     long = Spec("x" * (CACHED_VALUE_MAX_BYTES + 1))
     assert sent(long) == long
@@ -91,7 +91,7 @@ def test_bytes_of_no_value_are_refused(wrong):
 
 def test_a_value_that_is_used_again_and_again_stays():
     used = sent(Spec("used"))
-    for number in range(3 * CACHE_MAX_VALUES):
+    for number in range(3 * CACHED_RECENT_VALUES):
         sent(Spec("other", number))
-        if number % (CACHE_MAX_VALUES // 2) == 0:
+        if number % (CACHED_RECENT_VALUES // 2) == 0:
             assert sent(Spec("used")) is used
