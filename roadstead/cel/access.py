@@ -1,7 +1,8 @@
 """Fields, keys and indices: what `a.b`, `a[b]`, `a.?b` and `has(a.b)` yield.
 
-Upstream: cel-go 0.26 interpreter/attributes.go (refQualify, applyQualifiers); device maps with a
-default in dynamic-resource-allocation cel/compile.go.
+A qualifier, as upstream calls it, is the field, key or index. Upstream: cel-go 0.26
+interpreter/attributes.go (refQualify, applyQualifiers); device maps with a default in
+dynamic-resource-allocation cel/compile.go.
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ def qualify(value: Value, key: Value) -> Value:
             return value[stored_key]
         raise no_key(key)
     if isinstance(value, list):
-        at = _index(key)
-        if 0 <= at < len(value):
-            return value[at]
+        index = _index(key)
+        if 0 <= index < len(value):
+            return value[index]
         raise CelRunError(f"index out of bounds: {go_text(key)}")
     if isinstance(value, Optional):
         return qualify_if_present(content_of(value), key) if value.has_value else NONE
@@ -57,9 +58,9 @@ def qualify_if_present(value: Value, key: Value) -> Optional:
         if stored_key in value or isinstance(value, DomainMap):
             return Optional(value[stored_key])
     elif isinstance(value, list):
-        at = _index(key)
-        if 0 <= at < len(value):
-            return Optional(value[at])
+        index = _index(key)
+        if 0 <= index < len(value):
+            return Optional(value[index])
     return NONE
 
 
@@ -77,6 +78,7 @@ def _index(key: Value) -> int:
     if type(key) is int or isinstance(key, Uint):
         return int(key)
     if isinstance(key, float):
+        # Not whole, or too large for any list.
         if key != key // 1 or abs(key) > 2**62:
             raise CelRunError(f"unsupported index value {go_text(key)} in list")
         return int(key)

@@ -96,7 +96,7 @@ def _method_estimate(
 ) -> CallEstimate | None:
     size = target.size_or_unknown
     if name in TRAVERSING:
-        return _comparison(target)
+        return _traversal(target)
     if name in _SAME_SIZE:
         return CallEstimate(size.scaled(TEXT_FACTOR), size)
     if name == "replace" and len(args) >= 2:
@@ -106,6 +106,7 @@ def _method_estimate(
         max_parts = size.high
         if len(args) > 1 and isinstance(args[1].node, Literal):
             limit = args[1].node.value
+            # Go converts the int64 to a uint64: -1 is the maximum.
             max_parts = limit % 2**64 if type(limit) is int else max_parts
         return CallEstimate(size.scaled(2 * TEXT_FACTOR), Estimate(0, max_parts))
     if name == "join":
@@ -133,7 +134,7 @@ def _element(target: Argument) -> Argument | None:
     return Argument(path, target.type.params[0], None, declared_size(path))
 
 
-def _comparison(target: Argument) -> CallEstimate:
+def _traversal(target: Argument) -> CallEstimate:
     size, element = target.size_or_unknown, _element(target)
     if element is None:
         return CallEstimate(size.scaled(TEXT_FACTOR))
@@ -161,23 +162,24 @@ def _ceil_quotient(number: int, divisor: int) -> int:
 def _replaced_size(size: Estimate, old: Estimate, new: Estimate) -> Estimate:
     """Return the size after `replace`: replacements × `new`, plus the characters that are kept.
 
-    most, least: number of replacements. An empty `old` is found before each character and at the
+    An empty `old` is found before each character and at the
     end. If replacing does not lengthen (or shorten) the text, it is longest (or shortest) without.
     """
-    most = least = kept_most = kept_least = 0
+    # Replacements, and characters kept, in the longest and in the shortest result.
+    max_count = min_count = max_kept = min_kept = 0
     if old.low == 0:
-        most, kept_most = min(size.high + 1, UINT64_MAX), size.high
+        max_count, max_kept = min(size.high + 1, UINT64_MAX), size.high
     elif new.high <= old.low:
-        kept_most = size.high
+        max_kept = size.high
     else:
-        most = _ceil_quotient(size.high, old.low)
+        max_count = _ceil_quotient(size.high, old.low)
     if old.high == 0:
-        least, kept_least = min(size.low + 1, UINT64_MAX), size.low
+        min_count, min_kept = min(size.low + 1, UINT64_MAX), size.low
     elif old.high <= new.low:
-        kept_least = size.low
+        min_kept = size.low
     else:
-        least = _ceil_quotient(size.low, old.high)
-    return Estimate(least, most).times(new).plus(Estimate(kept_least, kept_most))
+        min_count = _ceil_quotient(size.low, old.high)
+    return Estimate(min_count, max_count).times(new).plus(Estimate(min_kept, max_kept))
 
 
 def _containment(name: str, overload: str, other: Argument) -> CallEstimate:
@@ -199,8 +201,8 @@ def _equality(args: list[Argument]) -> CallEstimate | None:
     if first.type == FORMAT:
         return CallEstimate(Estimate(1, _FORMAT_CHARS).scaled(TEXT_FACTOR))
     if first.type == URL:
-        most = 1 if second.size is None else second.size.high
-        return CallEstimate(Estimate(1, most).scaled(TEXT_FACTOR))
+        max_size = 1 if second.size is None else second.size.high
+        return CallEstimate(Estimate(1, max_size).scaled(TEXT_FACTOR))
     return None
 
 

@@ -61,8 +61,7 @@ from roadstead.cel.unify import (
 from roadstead.cel.values import Uint
 
 DEVICE_VARIABLE: Final = "device"
-# Fields of `device`.
-_FIELDS = {
+_DEVICE_FIELDS = {
     "driver": STRING,
     "attributes": map_of(STRING, map_of(STRING, ANY)),
     "capacity": map_of(STRING, map_of(STRING, QUANTITY)),
@@ -70,6 +69,7 @@ _FIELDS = {
     # gate DRAConsumableCapacity.
     "allowMultipleAllocations": BOOL,
 }
+# By Python class of a literal.
 _LITERALS: dict[type, Type] = {
     bool: BOOL,
     int: INT,
@@ -103,11 +103,11 @@ class _Checker:
     def _report(self, offset: int, text: str) -> None:
         self.issues.append(Issue(offset, text))
 
-    def _undeclared(self, offset: int, name: str) -> Type:
+    def _report_undeclared(self, offset: int, name: str) -> Type:
         self._report(offset, f"undeclared reference to '{name}' (in container '')")
         return ERROR
 
-    def _mismatch(self, offset: int, expected: Type, found: Type) -> None:
+    def _report_mismatch(self, offset: int, expected: Type, found: Type) -> None:
         self._report(
             offset, f"expected type '{expected.formatted()}' but found '{found.formatted()}'"
         )
@@ -117,6 +117,7 @@ class _Checker:
         return param(f"_var{self._param_count - 1}")
 
     def _assign(self, *pairs: tuple[Type, Type]) -> bool:
+        """Bind type parameters so that each first type may replace its second, if possible."""
         bindings = assign(self.bindings, list(pairs))
         if bindings is None:
             return False
@@ -145,7 +146,7 @@ class _Checker:
             case Comprehension():
                 type_ = self._comprehension(node)
             case StructNode():
-                type_ = self._undeclared(node.offset, node.name)
+                type_ = self._report_undeclared(node.offset, node.name)
             case _:
                 raise AssertionError(f"unknown node {type(node).__name__}")
         node.type = type_
@@ -158,7 +159,7 @@ class _Checker:
             return variable
         named = NAMED_TYPES.get(node.name.removeprefix("."))
         if named is None:
-            return self._undeclared(node.offset, node.name)
+            return self._report_undeclared(node.offset, node.name)
         node.name, node.is_type = node.name.removeprefix("."), True
         return type_of(named)
 
@@ -195,10 +196,10 @@ class _Checker:
         if type_ != DEVICE:
             self._report(offset, f"unexpected failed resolution of '{type_.name}'")
             return ERROR
-        if name not in _FIELDS:
+        if name not in _DEVICE_FIELDS:
             self._report(offset, f"undefined field '{name}'")
             return ERROR
-        return _FIELDS[name]
+        return _DEVICE_FIELDS[name]
 
     def _call(self, node: Call) -> Type:
         if node.name == OPTIONAL_SELECT:
@@ -214,7 +215,7 @@ class _Checker:
         if node.target is None:
             overloads = FUNCTIONS.get(node.name.removeprefix("."))
             if overloads is None:
-                return self._undeclared(node.offset, node.name)
+                return self._report_undeclared(node.offset, node.name)
             node.name = node.name.removeprefix(".")
             return self._resolve(node, overloads)
         prefix = qualified_name(node.target)
@@ -225,12 +226,12 @@ class _Checker:
         self.check(node.target)
         overloads = FUNCTIONS.get(node.name)
         if overloads is None:
-            return self._undeclared(node.offset, node.name)
+            return self._report_undeclared(node.offset, node.name)
         return self._resolve(node, overloads)
 
     def _resolve(self, node: Call, overloads: tuple[Overload, ...]) -> Type:
         nodes = node.args if node.target is None else [node.target, *node.args]
-        types = [_typed(arg) for arg in nodes]
+        types = [_checked_type(arg) for arg in nodes]
         if node.name in (AND, OR):
             node.overloads = (overloads[0].id,)
             return self._logical(node, types)
@@ -241,7 +242,7 @@ class _Checker:
                 continue
             # Instantiated before arguments are counted, as upstream: errors name type parameters by
             # number.
-            args, returned = self._instance(overload)
+            args, returned = self._instantiate(overload)
             if len(args) != len(types) or not self._assign(*zip(types, args, strict=True)):
                 continue
             matching.append(overload.id)
@@ -251,7 +252,7 @@ class _Checker:
             elif not result.is_dyn and returned != result:
                 result = DYN
         if result is None:
-            self._no_overload(node, types)
+            self._report_no_overload(node, types)
             return ERROR
         node.overloads = tuple(matching)
         return result
@@ -260,11 +261,11 @@ class _Checker:
         is_wrong = False
         for arg, type_ in zip(node.args, types, strict=True):
             if not self._assign((type_, BOOL)):
-                self._mismatch(arg.offset, BOOL, type_)
+                self._report_mismatch(arg.offset, BOOL, type_)
                 is_wrong = True
         return ERROR if is_wrong else BOOL
 
-    def _instance(self, overload: Overload) -> tuple[tuple[Type, ...], Type]:
+    def _instantiate(self, overload: Overload) -> tuple[tuple[Type, ...], Type]:
         """Return arguments and result of an overload with new type parameters."""
         if not overload.params:
             return overload.args, overload.result
@@ -272,7 +273,7 @@ class _Checker:
         args = tuple(substitute(fresh, arg, is_final=False) for arg in overload.args)
         return args, substitute(fresh, overload.result, is_final=False)
 
-    def _no_overload(self, node: Call, types: list[Type]) -> None:
+    def _report_no_overload(self, node: Call, types: list[Type]) -> None:
         names = [substitute(self.bindings, type_, is_final=True).formatted() for type_ in types]
         target = f"{names.pop(0)}." if node.target is not None else ""
         signature = f"{target}({', '.join(names)})"
@@ -280,20 +281,21 @@ class _Checker:
             node.offset, f"found no matching overload for '{node.name}' applied to '{signature}'"
         )
 
-    def _unwrapped(self, node: Node, is_optional: bool) -> Type:
-        type_ = _typed(node)
+    def _unwrap(self, node: Node, is_optional: bool) -> Type:
+        """Return the type of an element. is_optional: of the content of an element with `?`."""
+        type_ = _checked_type(node)
         if not is_optional:
             return type_
         content, was_optional = unwrap_optional(type_)
         if not was_optional and not content.is_dyn:
-            self._mismatch(node.offset, optional_of(content), content)
+            self._report_mismatch(node.offset, optional_of(content), content)
         return content
 
     def _list(self, node: ListNode) -> Type:
         common: Type | None = None
         for at, element in enumerate(node.elements):
             self.check(element)
-            common = self._join(common, self._unwrapped(element, at in node.optional))
+            common = self._join(common, self._unwrap(element, at in node.optional))
         return list_of(common or self._new_param())
 
     def _map(self, node: MapNode) -> Type:
@@ -302,13 +304,14 @@ class _Checker:
         for entry in node.entries:
             keys = self._join(keys, self.check(entry.key))
             self.check(entry.value)
-            value = self._unwrapped(entry.value, entry.is_optional)
+            value = self._unwrap(entry.value, entry.is_optional)
             values = self._join(values, value)
         if keys is None or values is None:
             keys, values = self._new_param(), self._new_param()
         return map_of(keys, values)
 
     def _join(self, previous: Type | None, current: Type) -> Type:
+        """Return the type of elements so far and one more; `dyn` if they have no common type."""
         if previous is None:
             return current
         if self._assign((previous, current)):
@@ -319,7 +322,7 @@ class _Checker:
     def _comprehension(self, node: Comprehension) -> Type:
         self.check(node.items)
         accumulated = self.check(node.start)
-        items = substitute(self.bindings, _typed(node.items), is_final=False)
+        items = substitute(self.bindings, _checked_type(node.items), is_final=False)
         self._scopes.append({node.accumulator: accumulated})
         first, second = self._loop_variables(node, items)
         self._scopes.append(
@@ -333,7 +336,7 @@ class _Checker:
         return substitute(self.bindings, result, is_final=False)
 
     def _loop_variables(self, node: Comprehension, items: Type) -> tuple[Type, Type]:
-        """Return the types of the variables of a loop; of one variable, the first."""
+        """Return the types of the variables of a loop; with one variable, only the first counts."""
         if items.kind == LIST:
             element = items.params[0]
             return (INT, element) if node.second else (element, element)
@@ -352,9 +355,9 @@ class _Checker:
     def _expect(self, node: Node, expected: Type) -> None:
         found = self.check(node)
         if not self._assign((expected, found)):
-            self._mismatch(node.offset, expected, found)
+            self._report_mismatch(node.offset, expected, found)
 
 
-def _typed(node: Node) -> Type:
+def _checked_type(node: Node) -> Type:
     assert node.type is not None, "a node is used before it is checked"
     return node.type

@@ -99,11 +99,11 @@ def plan_comprehension(
     run: Step
     if predicate is not None:
         # `exists` starts with false and ends at the first true; `all` the other way round.
-        short_circuit = isinstance(node.start, Literal) and node.start.value is False
+        deciding = isinstance(node.start, Literal) and node.start.value is False
         # What upstream counts for an iteration: 1 for `@not_strictly_false`, 1 for each read of the
         # accumulator, by condition and step, and 1 for `!` in the condition of `exists`.
-        cost = (4 if short_circuit else 3) if is_metered else 0
-        run = _quantifier(iterate, plan(predicate), short_circuit, cost)
+        cost = (4 if deciding else 3) if is_metered else 0
+        run = _quantifier(iterate, plan(predicate), deciding, cost)
     else:
         run = _plan_loop(node, slots, plan, iterate, start)
     slots.forget(node.variable)
@@ -127,7 +127,7 @@ def _plan_loop(
     slots.forget(node.accumulator)
 
     def looped(variables: Variables) -> Value:
-        # In a nested loop these slots have values of the last time: set them before anything reads
+        # In a nested loop these slots have values of an earlier run: set them before anything reads
         # them. The items are computed before the start value, as upstream does.
         iterations = iterate(variables)
         variables[accumulator] = _to_mutable(start(variables))
@@ -184,8 +184,8 @@ def _iterations(
 ) -> Callable[[Variables], Iterator[None]]:
     """Return a function whose iterator sets the variables of a loop at each step.
 
-    first, second: their slots: of the element, or of key and value with two variables (of index and
-    element for a list).
+    first, second: slots of the variables. A single variable has the element of a list or the key of
+    a map; two have index and element, or key and value.
     """
 
     def single(variables: Variables) -> Iterator[None]:
@@ -242,14 +242,14 @@ def _predicate(node: Comprehension) -> Node | None:
 def _quantifier(
     iterate: Callable[[Variables], Iterator[None]],
     predicate: Step,
-    short_circuit: bool,
+    deciding: bool,
     cost: int,
 ) -> Step:
     """Return the step of `all` or `exists`, without an accumulator, which makes it faster.
 
-    The step returns `short_circuit` at the first item with this value: true for `exists`, false for
-    `all`. If no item has it, the step raises the first error, else returns the opposite. cost: of
-    an iteration apart from its predicate; 0 if no costs are counted.
+    The step returns `deciding` at the first item for which the predicate has this value: true for
+    `exists`, false for `all`. If there is no such item, the step raises the first error, else
+    returns the opposite. cost: of an iteration apart from its predicate; 0 if no costs are counted.
     """
 
     def quantify(variables: Variables) -> Value:
@@ -262,11 +262,11 @@ def _quantifier(
             except CelRunError as raised:
                 error = error or raised
                 continue
-            if value is short_circuit:
+            if value is deciding:
                 if cost:
                     # The condition that ends the loop and the result cost as much as an iteration.
                     spend(variables, cost)
-                return short_circuit
+                return deciding
             if not isinstance(value, bool):
                 error = error or no_overload()
         if cost:
@@ -274,7 +274,7 @@ def _quantifier(
             spend(variables, 1)
         if error is not None:
             raise error
-        return not short_circuit
+        return not deciding
 
     return quantify
 
@@ -287,8 +287,8 @@ def _plan_binding(node: Comprehension, slots: SlotTable, plan: Callable[[Node], 
     def read(variables: Variables) -> Value:
         value = variables[slot]
         if value is _UNSET:
-            # As upstream, the value is computed at the first read, once: also one that fails, and
-            # not at all if the result does not need it.
+            # As upstream, the value is computed at the first read, and only then, even if that
+            # fails; never, if the result does not need it.
             try:
                 value = _to_mutable(start(variables))
             except CelRunError as error:

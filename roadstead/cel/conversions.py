@@ -50,7 +50,7 @@ _BOOLS = {
 }
 
 
-def refused(value: Value, wanted: str) -> CelRunError:
+def conversion_error(value: Value, wanted: str) -> CelRunError:
     """Return the error of a conversion that is not possible."""
     return CelRunError(f"type conversion error from '{type_name(value)}' to '{wanted}'")
 
@@ -73,13 +73,13 @@ def to_int(value: Value) -> Value:
         case str():
             number = _read_integer(value, _INTEGER)
             if number is None or not INT_MIN <= number <= INT_MAX:
-                raise refused(value, "int")
+                raise conversion_error(value, "int")
             return number
         case bool():
-            raise refused(value, "int")
+            raise conversion_error(value, "int")
         case int():
             return value
-    raise refused(value, "int")
+    raise conversion_error(value, "int")
 
 
 def to_uint(value: Value) -> Value:
@@ -88,7 +88,7 @@ def to_uint(value: Value) -> Value:
         case Uint():
             return value
         case bool():
-            raise refused(value, "uint")
+            raise conversion_error(value, "uint")
         case int():
             if value < 0:
                 raise CelRunError("unsigned integer overflow")
@@ -100,9 +100,9 @@ def to_uint(value: Value) -> Value:
         case str():
             number = _read_integer(value, _UNSIGNED)
             if number is None or number > UINT_MAX:
-                raise refused(value, "uint")
+                raise conversion_error(value, "uint")
             return Uint(number)
-    raise refused(value, "uint")
+    raise conversion_error(value, "uint")
 
 
 def _read_integer(text: str, pattern: re.Pattern[str]) -> int | None:
@@ -119,13 +119,13 @@ def to_double(value: Value) -> Value:
         case str():
             number = _read_double(value) if len(value) <= _DIGITS_MAX else None
             if number is None:
-                raise refused(value, "double")
+                raise conversion_error(value, "double")
             return number
         case bool():
-            raise refused(value, "double")
+            raise conversion_error(value, "double")
         case int():
             return float(value)
-    raise refused(value, "double")
+    raise conversion_error(value, "double")
 
 
 def _read_double(text: str) -> float | None:
@@ -146,7 +146,7 @@ def to_bool(value: Value) -> Value:
         return value
     if isinstance(value, str) and value in _BOOLS:
         return _BOOLS[value]
-    raise refused(value, "bool")
+    raise conversion_error(value, "bool")
 
 
 def to_bytes(value: Value) -> Value:
@@ -155,7 +155,7 @@ def to_bytes(value: Value) -> Value:
         return value
     if isinstance(value, str):
         return value.encode("utf-8", "surrogatepass")
-    raise refused(value, "bytes")
+    raise conversion_error(value, "bytes")
 
 
 def to_string(value: Value) -> Value:
@@ -182,7 +182,7 @@ def to_string(value: Value) -> Value:
             return value.name
         case Address() | Network():
             return str(value)
-    raise refused(value, "string")
+    raise conversion_error(value, "string")
 
 
 def seconds_text(duration: Duration) -> str:
@@ -210,7 +210,7 @@ def to_duration(value: Value) -> Value:
         duration = parse_duration(value)
         if duration is not None:
             return duration
-    raise refused(value, "google.protobuf.Duration")
+    raise conversion_error(value, "google.protobuf.Duration")
 
 
 def to_timestamp(value: Value) -> Value:
@@ -223,7 +223,7 @@ def to_timestamp(value: Value) -> Value:
         timestamp = parse_timestamp(value)
         if timestamp is not None:
             return timestamp
-    raise refused(value, "google.protobuf.Timestamp")
+    raise conversion_error(value, "google.protobuf.Timestamp")
 
 
 def type_value(value: Value) -> Value:

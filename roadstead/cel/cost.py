@@ -19,20 +19,31 @@ from roadstead.cel.estimates import (
     Estimate,
     fixed,
 )
-from roadstead.cel.tree import Call, Comprehension, Ident, ListNode, Literal, MapNode, Node, Select
+from roadstead.cel.tree import (
+    ACCUMULATOR,
+    OLDER_ACCUMULATOR,
+    Call,
+    Comprehension,
+    Ident,
+    ListNode,
+    Literal,
+    MapNode,
+    Node,
+    Select,
+)
 from roadstead.cel.types import DYN, LIST, MAP, PARAM, SCALARS, STRUCT, Type
 
 _LIST_COST, _MAP_COST = fixed(10), fixed(30)
 
 
 def estimate_max_cost(root: Node) -> int:
-    """Return the most that a checked expression may cost, at most 2**64 - 1."""
+    """Return the maximum cost of a checked expression, at most 2**64 - 1."""
     return _CostEstimator().cost(root).high
 
 
 @dataclass(frozen=True, slots=True)
 class _Variable:
-    """A variable of a comprehension. path: see `Argument`. entry: sizes of its entries."""
+    """A variable of a comprehension. path: as in `Argument`. entry: sizes of its entries."""
 
     path: Path
     size: Estimate | None
@@ -42,8 +53,9 @@ class _Variable:
 class _CostEstimator:
     """Estimates one expression.
 
-    _paths: fields from `device` to a node. _locals: variables by name, innermost last. _sizes,
-    _entries: sizes of nodes and of their entries, where they are known.
+    _paths: by node, its variable and the fields below it. _locals: by name, the variables of the
+    comprehensions around the current node, innermost last. _sizes, _entries: by node, the size of
+    its value and of the entries of the value, where they are known.
     """
 
     def __init__(self) -> None:
@@ -104,7 +116,7 @@ class _CostEstimator:
     def _argument(self, node: Node) -> Argument:
         path = self._path(node)
         # Accumulators of macros are no part of `device`.
-        if path and path[0] in ("__result__", "@result"):
+        if path and path[0] in (OLDER_ACCUMULATOR, ACCUMULATOR):
             path = ()
         return Argument(path, _type(node), node, self._size(node))
 
@@ -129,6 +141,7 @@ class _CostEstimator:
             if estimate.result is not None:
                 size = estimate.result if size is None else size.union(estimate.result)
             if overload in ("index_list", "index_map"):
+                # An entry has the size of entries, and a path if it is a part of `device`.
                 entry = self._entry(node.args[0])
                 size = entry.value if entry is not None else None
                 part = "@items" if overload == "index_list" else "@values"
@@ -172,6 +185,7 @@ class _CostEstimator:
         return CallEstimate(costs[0].plus(costs[1].union(costs[2])), size)
 
     def _join_entries(self, node: Call) -> None:
+        """Record the sizes of entries of a sum of two values."""
         first = self._entry(node.args[0])
         joined = first.union(self._entry(node.args[1])) if first is not None else None
         if joined is not None:
@@ -183,7 +197,7 @@ class _CostEstimator:
         for element in node.elements:
             total = total.plus(self.cost(element))
             size = size.union(self._size_or_unknown(element))
-        self._entries[node] = EntrySize(True, ONE, size)
+        self._entries[node] = EntrySize(is_list=True, key=ONE, value=size)
         return total.plus(_LIST_COST)
 
     def _map(self, node: MapNode) -> Estimate:
@@ -193,7 +207,7 @@ class _CostEstimator:
             total = total.plus(self.cost(entry.key)).plus(self.cost(entry.value))
             keys = keys.union(self._size_or_unknown(entry.key))
             values = values.union(self._size_or_unknown(entry.value))
-        self._entries[node] = EntrySize(False, keys, values)
+        self._entries[node] = EntrySize(is_list=False, key=keys, value=values)
         return total.plus(_MAP_COST)
 
     def _comprehension(self, node: Comprehension) -> Estimate:
@@ -208,6 +222,7 @@ class _CostEstimator:
         self._locals[node.accumulator].pop()
         count = self._size_or_unknown(node.items)
         total = total.plus(count.times(step.plus(condition)))
+        # As upstream: a list or map that a macro builds has as many entries as the items.
         if isinstance(node.start, Literal):
             self._set_size(node, self._size(node.start))
         elif isinstance(node.start, (ListNode, MapNode)):
@@ -218,9 +233,11 @@ class _CostEstimator:
         return total
 
     def _variable_of(self, node: Node) -> _Variable:
+        """Return a variable with the value of a node."""
         return _Variable(self._path(node), self._size(node), self._entry(node))
 
     def _push_iterated(self, node: Comprehension) -> list[str]:
+        """Declare the variables of a loop; return their names."""
         entry = self._entry(node.items)
         path = self._path(node.items)
         is_list = entry.is_list if entry is not None else _type(node.items).kind == LIST

@@ -264,6 +264,7 @@ validate .format-validate format string -> opt(list(string))
 format.named format-named string -> opt(format)
 """
 
+# Types whose values have an order; those that can be added; longer names in overloads.
 _ORDERED = ["int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes"]
 _SUMMABLE = ["int", "uint", "double", "duration"]
 _LONG_NAMES = {
@@ -285,6 +286,7 @@ FORMAT_NAMES: Final = (
     "date",
     "datetime",
 )
+"""Formats of `format.named`, each with a function of its own."""
 
 
 def _relations() -> list[str]:

@@ -13,11 +13,12 @@ COST_EXCEEDED: Final = "operation cancelled: actual cost limit exceeded"
 NO_OFFSET: Final = -1
 """Offset of an error that concerns no place of the expression."""
 ISSUES_MAX: Final = 100
-"""Maximum number of issues that are printed; of the others, only the number."""
+"""Number of issues that are printed; only the number of the others is."""
 
-# The line under the source marks the column; these stand below characters that are not ASCII.
+# The line under the source marks the column; below characters that are not ASCII it has wide ones.
 _WIDE_DOT, _WIDE_MARK = "\uff0e", "\uff3e"
-_SNIPPET_MAX_CHARS = 16384
+# Upstream shows no longer lines.
+_SNIPPET_MAX_BYTES = 16384
 
 
 class CelCompileError(ValueError):
@@ -25,7 +26,7 @@ class CelCompileError(ValueError):
 
 
 class CelRunError(Exception):
-    """An error in place of a value, which `&&`, `||` and loops may ignore; upstream's text."""
+    """An error in place of a value, with upstream's text; `&&`, `||` and loops may ignore it."""
 
 
 class CelAbortError(Exception):
@@ -63,6 +64,7 @@ def no_overload() -> CelRunError:
 def issues_text(issues: list[Issue], source: str) -> str:
     """Return all issues as upstream prints them: sorted by offset, each with its line."""
     lines = source.split("\n")
+    # Offsets of the lines, and of the end.
     starts = [0]
     for line in lines:
         starts.append(starts[-1] + len(line) + 1)
@@ -85,7 +87,7 @@ def _issue_text(issue: Issue, lines: list[str], starts: list[int], has_source: b
         return f"ERROR: <input>:1:0: {issue.text}"
     text = f"ERROR: <input>:{number + 1}:{column + 1}: {issue.text}"
     snippet = lines[number].replace("\t", " ")
-    if len(snippet.encode("utf-8", "replace")) > _SNIPPET_MAX_CHARS:
+    if len(snippet.encode("utf-8", "replace")) > _SNIPPET_MAX_BYTES:
         return text
     dots = "".join("." if char < "\x80" else _WIDE_DOT for char in snippet[:column])
     is_wide = snippet[column : column + 1] >= "\x80"

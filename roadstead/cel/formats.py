@@ -63,6 +63,7 @@ def _explained(error: str, pattern: str, *examples: str) -> str:
 
 
 def _matched(limit: int, pattern: str, error: str, *examples: str) -> Check:
+    """Return the check of a pattern and of a maximum length in bytes."""
     compiled = re.compile(pattern)
 
     def check(text: str) -> list[str]:
@@ -119,6 +120,7 @@ def _uri(text: str) -> list[str]:
 
 
 def _byte(text: str) -> list[str]:
+    """Check bytes in base64."""
     try:
         base64.b64decode(text.encode("ascii", "replace"), validate=True)
     except (binascii.Error, ValueError):

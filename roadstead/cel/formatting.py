@@ -24,7 +24,9 @@ from roadstead.cel.values import (
 )
 from roadstead.facts.quoting import go_quote
 
+# Digits after the point of a clause without a precision.
 _PRECISION: Final = 6
+# Bounds of this project: more digits are cut off, deeper values refused.
 _PRECISION_MAX = 1000
 _DEPTH_MAX = 300
 # Strings that `%f` and `%e` accept.

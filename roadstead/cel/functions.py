@@ -84,15 +84,17 @@ def with_pattern(name: str, pattern: str) -> Function:
     searches: dict[str, Function] = {"matches": matches, "find": find, "findAll": find_all}
     function = searches[name]
 
-    def searched(text: Value, _: Value, *rest: Value) -> Value:
-        if not isinstance(text, str) or not all(type(limit) is int for limit in rest):
+    # The second argument is the pattern again; the third, of `findAll` only, is the limit.
+    def searched(text: Value, _: Value, *limits: Value) -> Value:
+        if not isinstance(text, str) or not all(type(limit) is int for limit in limits):
             raise no_overload()
-        return function(text, pattern, *rest)
+        return function(text, pattern, *limits)
 
     return searched
 
 
 def _list_checking(name: str) -> Function:
+    """Return a function of `SORTS` that refuses arguments that are no lists."""
     sort = SORTS[name]
 
     def checked(*args: Value) -> Value:
@@ -104,6 +106,7 @@ def _list_checking(name: str) -> Function:
 
 
 def _of_non_zero(value: Value) -> Value:
+    """Return `optional.ofNonZeroValue(value)`: no value for the zero of a type."""
     is_zero = value is None or (
         isinstance(value, (bool, int, float, str, bytes, list, dict)) and not value
     )
@@ -156,11 +159,12 @@ def implementation_of(name: str, overloads: tuple[str, ...], types: list[Type]) 
 def _is_known(type_: Type) -> bool:
     if type_.is_dyn_or_error or type_.kind == PARAM:
         return False
-    # A dispatcher would check only the first element; the function checks the later ones.
+    # With elements of an unknown type a dispatcher is needed: it checks the first element.
     return all(map(_is_known, type_.params))
 
 
 def _dispatcher(name: str, overloads: tuple[Overload, ...]) -> Function:
+    """Return the function that calls the first overload which fits the classes of the arguments."""
     candidates = [
         ([_guard(arg) for arg in overload.args], _BY_OVERLOAD[overload.id])
         for overload in overloads
@@ -200,6 +204,7 @@ def _list_guard(inner: _Guard | None) -> _Guard:
     def fits(value: Value) -> bool:
         if not isinstance(value, list):
             return False
+        # As upstream, by the first element; the functions check the others.
         return inner is None or not value or inner(value[0])
 
     return fits
@@ -209,6 +214,7 @@ def _map_guard(key_guard: _Guard | None, inner: _Guard | None) -> _Guard:
     def fits(value: Value) -> bool:
         if not isinstance(value, dict):
             return False
+        # As upstream, by the first entry.
         for key, entry in value.items():
             fits_key = key_guard is None or key_guard(decoded_key(key))
             return fits_key and (inner is None or inner(entry))

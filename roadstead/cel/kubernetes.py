@@ -43,6 +43,8 @@ def _quantity(text: str) -> Quantity:
 
 
 def _is_valid(parse: Callable[[str], object], *errors: type[Exception]) -> Callable[[str], bool]:
+    """Return the function that tries to parse a text; errors: what `parse` raises if it fails."""
+
     def checked(text: str) -> bool:
         try:
             parse(text)
@@ -100,6 +102,7 @@ def _result(quantity: Quantity) -> QuantityResult:
 
 
 def _amount(other: Quantity | int) -> Quantity:
+    # The notation that upstream gives a whole number.
     return other if isinstance(other, Quantity) else Quantity(other, 0, "DecimalExponent")
 
 

@@ -22,6 +22,7 @@ RESERVED: Final = frozenset(
 """Words that cannot be names of variables or functions."""
 
 END: Final = "<EOF>"
+"""Kind of the token after all others."""
 IDENTIFIER: Final = "IDENTIFIER"
 
 _ESCAPE = (
@@ -54,6 +55,7 @@ _TOKEN = re.compile(
 )
 _KEYWORDS = frozenset({"in", "true", "false", "null"})
 _ESCAPED = re.compile(r"\\(?:([xX])(..)|u(....)|U(........)|([0-3][0-7][0-7])|(.))", re.DOTALL)
+# By letter after a backslash: the character. Other characters mean themselves.
 _SIMPLE = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _UNICODE_MAX, _SURROGATES = 0x10FFFF, range(0xD800, 0xE000)
 
@@ -155,7 +157,8 @@ def number_of(token: Token, sign: str) -> Value:
         return number
     text = token.text.rstrip("uU") if token.kind == "NUM_UINT" else token.text
     is_hex = text.startswith("0x")
-    # Refuse long numbers before int(), which takes quadratic time.
+    # No uint64 has more than 20 digits. Longer numbers are refused before int(), whose time is
+    # quadratic.
     if len(text.lstrip("0x" if is_hex else "0")) > 20:
         whole = UINT_MAX + 1
     else:

@@ -56,7 +56,7 @@ def _order(first: Value, second: Value) -> int | None:
 
 
 def _extreme(name: str, wanted: int) -> Callable[[list[Value]], Value]:
-    """Return `max` or `min`. wanted: order of the best value so far and a better one."""
+    """Return `max` or `min`. wanted: how the best value so far compares to a better one."""
 
     def found(values: list[Value]) -> Value:
         if not values:
@@ -123,6 +123,7 @@ def _flatten(values: list[Value], depth: int = 1) -> list[Value]:
 
 
 def _range(count: int) -> list[Value]:
+    """Return `lists.range(count)`: the numbers from 0 below `count`."""
     check_items(count)
     return list(range(count))
 
@@ -164,6 +165,7 @@ def _sorted_by(values: list[Value], keys: list[Value]) -> list[Value]:
 
 
 def _sets_contain(values: list[Value], wanted: list[Value]) -> bool:
+    """Return whether all of `wanted` are among the values."""
     check_items(len(values) * len(wanted))
     return all(any(is_same(one, value) for value in values) for one in wanted)
 

@@ -1,4 +1,4 @@
-"""Macros: calls that the parser replaces by comprehensions and tests.
+"""Macros: calls that the parser replaces by loops (comprehensions) and tests for a field.
 
 Upstream: cel-go 0.26 parser/macro.go, cel/library.go (optMap), ext/bindings.go,
 ext/comprehensions.go, ext/lists.go (sortBy).
@@ -19,6 +19,7 @@ from roadstead.cel.tree import (
     MAP_INSERT,
     NOT,
     NOT_STRICTLY_FALSE,
+    OLDER_ACCUMULATOR,
     OR,
     SORT_BY_KEYS,
     UNUSED,
@@ -35,9 +36,8 @@ from roadstead.cel.tree import (
 )
 
 COPY_MAX_NODES: Final = 1000
-"""A larger target of `optMap` is refused: each such macro copies it, so chains would double."""
+"""A larger target of `optMap` is refused: the macro copies it, so that chains would grow fast."""
 
-_OLD_ACCUMULATOR = "__result__"
 _SORT_INPUT = "@__sortBy_input__"
 _OVERWRITES = "iteration variable overwrites accumulator variable"
 _NOT_SIMPLE = "argument must be a simple name"
@@ -50,7 +50,7 @@ _Macro = Callable[[int, Node, list[Node]], Expansion]
 
 
 def expand(offset: int, name: str, target: Node | None, args: list[Node]) -> Expansion:
-    """Return the expansion of a call."""
+    """Return the expansion of a call; offset: of the call, and of the nodes that replace it."""
     if target is None:
         return _has(offset, args[0]) if (name, len(args)) == ("has", 1) else None
     macro = _MACROS.get((name, len(args)))
@@ -93,6 +93,10 @@ class _NodeBuilder:
         )
 
     def binding(self, name: str, start: Node, result: Node) -> Comprehension:
+        """Return `result`, in which `name` is a variable with the value of `start`.
+
+        It is a loop over nothing, with `name` as accumulator.
+        """
         never = self.literal(False)
         return Comprehension(
             self._offset, self.items(), UNUSED, "", name, start, never, self.ident(name), result
@@ -100,7 +104,10 @@ class _NodeBuilder:
 
 
 def _variables(args: list[Node], count: int, refusal: str) -> tuple[str, str] | Issue:
-    """Return the names of the variables, the second empty if there is one."""
+    """Return the names of the variables, the second "" for a `count` of 1.
+
+    refusal: the error of an argument that is no name.
+    """
     names: list[str] = []
     for arg in args[:count]:
         if not isinstance(arg, Ident):
@@ -109,55 +116,58 @@ def _variables(args: list[Node], count: int, refusal: str) -> tuple[str, str] | 
     if count == 2 and names[0] == names[1]:
         return Issue(args[1].offset, f"duplicate variable name: {names[0]}")
     for name, arg in zip(names, args, strict=False):
-        if name in (ACCUMULATOR, _OLD_ACCUMULATOR):
+        if name in (ACCUMULATOR, OLDER_ACCUMULATOR):
             return Issue(arg.offset, _OVERWRITES)
     return names[0], names[1] if count == 2 else ""
 
 
-def _quantifier(kind: str, count: int) -> _Macro:
-    """Return the macro of `all`, `exists` or `exists_one` ("one") with `count` variables."""
+def _quantifier(kind: str, variable_count: int) -> _Macro:
+    """Return the macro of `all`, `exists` or `exists_one` ("one") with this number of variables."""
 
     def expanded(offset: int, target: Node, args: list[Node]) -> Expansion:
-        names = _variables(args, count, _NOT_SIMPLE)
+        names = _variables(args, variable_count, _NOT_SIMPLE)
         if isinstance(names, Issue):
             return names
-        make, predicate = _NodeBuilder(offset), args[count]
+        build, predicate = _NodeBuilder(offset), args[variable_count]
         if kind == "all":
-            condition = make.call(NOT_STRICTLY_FALSE, make.ident())
-            step = make.call(AND, make.ident(), predicate)
-            return make.comprehension(target, names, make.literal(True), condition, step)
+            condition = build.call(NOT_STRICTLY_FALSE, build.ident())
+            step = build.call(AND, build.ident(), predicate)
+            return build.comprehension(target, names, build.literal(True), condition, step)
         if kind == "exists":
-            condition = make.call(NOT_STRICTLY_FALSE, make.call(NOT, make.ident()))
-            step = make.call(OR, make.ident(), predicate)
-            return make.comprehension(target, names, make.literal(False), condition, step)
-        counted = make.call(ADD, make.ident(), make.literal(1))
-        step = make.call(CONDITIONAL, predicate, counted, make.ident())
-        counted_all = make.comprehension(target, names, make.literal(0), make.literal(True), step)
-        counted_all.result = make.call(EQUALS, make.ident(), make.literal(1))
+            condition = build.call(NOT_STRICTLY_FALSE, build.call(NOT, build.ident()))
+            step = build.call(OR, build.ident(), predicate)
+            return build.comprehension(target, names, build.literal(False), condition, step)
+        counted = build.call(ADD, build.ident(), build.literal(1))
+        step = build.call(CONDITIONAL, predicate, counted, build.ident())
+        counted_all = build.comprehension(
+            target, names, build.literal(0), build.literal(True), step
+        )
+        counted_all.result = build.call(EQUALS, build.ident(), build.literal(1))
         return counted_all
 
     return expanded
 
 
-def _transform(kind: str, count: int) -> _Macro:
+def _transform(kind: str, variable_count: int) -> _Macro:
     """Return a macro that builds a list or a map. kind: list; map, entry: map by keys, entries."""
-    refusal = _NOT_SIMPLE if count == 2 else "argument is not an identifier"
+    refusal = _NOT_SIMPLE if variable_count == 2 else "argument is not an identifier"
 
     def expanded(offset: int, target: Node, args: list[Node]) -> Expansion:
-        names = _variables(args, count, refusal)
+        names = _variables(args, variable_count, refusal)
         if isinstance(names, Issue):
             return names
-        make, value = _NodeBuilder(offset), args[-1]
-        start: Node = make.items()
+        build, value = _NodeBuilder(offset), args[-1]
+        start: Node = build.items()
         if kind == "list":
-            step = make.call(ADD, make.ident(), make.items(value))
+            step = build.call(ADD, build.ident(), build.items(value))
         else:
             start = MapNode(offset, [])
-            key = [make.ident(names[0])] if kind == "map" else []
-            step = make.call(MAP_INSERT, make.ident(), *key, value)
-        if len(args) == count + 2:
-            step = make.call(CONDITIONAL, args[count], step, make.ident())
-        return make.comprehension(target, names, start, make.literal(True), step)
+            key = [build.ident(names[0])] if kind == "map" else []
+            step = build.call(MAP_INSERT, build.ident(), *key, value)
+        # With two arguments after the variables, the first of them is a condition.
+        if len(args) == variable_count + 2:
+            step = build.call(CONDITIONAL, args[variable_count], step, build.ident())
+        return build.comprehension(target, names, start, build.literal(True), step)
 
     return expanded
 
@@ -166,13 +176,14 @@ def _filter(offset: int, target: Node, args: list[Node]) -> Expansion:
     names = _variables(args, 1, "argument is not an identifier")
     if isinstance(names, Issue):
         return names
-    make = _NodeBuilder(offset)
-    step = make.call(ADD, make.ident(), make.items(args[0]))
-    step = make.call(CONDITIONAL, args[1], step, make.ident())
-    return make.comprehension(target, names, make.items(), make.literal(True), step)
+    build = _NodeBuilder(offset)
+    step = build.call(ADD, build.ident(), build.items(args[0]))
+    step = build.call(CONDITIONAL, args[1], step, build.ident())
+    return build.comprehension(target, names, build.items(), build.literal(True), step)
 
 
 def _optional_map(is_flat: bool) -> _Macro:
+    """Return the macro `optMap`, or `optFlatMap`, whose second argument is an optional itself."""
     name = "optFlatMap" if is_flat else "optMap"
 
     def expanded(offset: int, target: Node, args: list[Node]) -> Expansion:
@@ -180,13 +191,13 @@ def _optional_map(is_flat: bool) -> _Macro:
             return Issue(args[0].offset, f"{name}() variable name must be a simple identifier")
         if sum(1 for _ in walk(target)) > COPY_MAX_NODES:
             return Issue(offset, f"{name}() of an expression with too many parts")
-        make = _NodeBuilder(offset)
-        value = make.method("value", copied(target))
-        mapped: Node = make.binding(args[0].name, value, args[1])
+        build = _NodeBuilder(offset)
+        value = build.method("value", copied(target))
+        mapped: Node = build.binding(args[0].name, value, args[1])
         if not is_flat:
-            mapped = make.call("optional.of", mapped)
-        has_value = make.method("hasValue", target)
-        return make.call(CONDITIONAL, has_value, mapped, make.call("optional.none"))
+            mapped = build.call("optional.of", mapped)
+        has_value = build.method("hasValue", target)
+        return build.call(CONDITIONAL, has_value, mapped, build.call("optional.none"))
 
     return expanded
 
@@ -208,34 +219,34 @@ def _sort_by(offset: int, target: Node, args: list[Node]) -> Expansion:
             "expression"
         )
         return Issue(target.offset, text)
-    make = _NodeBuilder(offset)
-    keys = _transform("list", 1)(offset, make.ident(_SORT_INPUT), args)
+    build = _NodeBuilder(offset)
+    keys = _transform("list", variable_count=1)(offset, build.ident(_SORT_INPUT), args)
     if not isinstance(keys, Node):
         return keys
-    ordered = make.method(SORT_BY_KEYS, make.ident(_SORT_INPUT), keys)
-    return make.binding(_SORT_INPUT, target, ordered)
+    ordered = build.method(SORT_BY_KEYS, build.ident(_SORT_INPUT), keys)
+    return build.binding(_SORT_INPUT, target, ordered)
 
 
 # By name and number of arguments.
 _MACROS: Final[dict[tuple[str, int], _Macro]] = {
-    ("all", 2): _quantifier("all", 1),
-    ("exists", 2): _quantifier("exists", 1),
-    ("exists_one", 2): _quantifier("one", 1),
-    ("map", 2): _transform("list", 1),
-    ("map", 3): _transform("list", 1),
+    ("all", 2): _quantifier("all", variable_count=1),
+    ("exists", 2): _quantifier("exists", variable_count=1),
+    ("exists_one", 2): _quantifier("one", variable_count=1),
+    ("map", 2): _transform("list", variable_count=1),
+    ("map", 3): _transform("list", variable_count=1),
     ("filter", 2): _filter,
     ("optMap", 2): _optional_map(is_flat=False),
     ("optFlatMap", 2): _optional_map(is_flat=True),
     ("bind", 3): _bind,
     ("sortBy", 2): _sort_by,
-    ("all", 3): _quantifier("all", 2),
-    ("exists", 3): _quantifier("exists", 2),
-    ("exists_one", 3): _quantifier("one", 2),
-    ("existsOne", 3): _quantifier("one", 2),
-    ("transformList", 3): _transform("list", 2),
-    ("transformList", 4): _transform("list", 2),
-    ("transformMap", 3): _transform("map", 2),
-    ("transformMap", 4): _transform("map", 2),
-    ("transformMapEntry", 3): _transform("entry", 2),
-    ("transformMapEntry", 4): _transform("entry", 2),
+    ("all", 3): _quantifier("all", variable_count=2),
+    ("exists", 3): _quantifier("exists", variable_count=2),
+    ("exists_one", 3): _quantifier("one", variable_count=2),
+    ("existsOne", 3): _quantifier("one", variable_count=2),
+    ("transformList", 3): _transform("list", variable_count=2),
+    ("transformList", 4): _transform("list", variable_count=2),
+    ("transformMap", 3): _transform("map", variable_count=2),
+    ("transformMap", 4): _transform("map", variable_count=2),
+    ("transformMapEntry", 3): _transform("entry", variable_count=2),
+    ("transformMapEntry", 4): _transform("entry", variable_count=2),
 }

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from roadstead.cel.network_errors import address_error
 from roadstead.facts.quoting import go_quote
 
+# Longer texts are no addresses.
 _TEXT_MAX_CHARS = 256
 
 
@@ -34,6 +35,7 @@ class Address:
 
     @property
     def is_link_local_multicast(self) -> bool:
+        """Whether it is in 224.0.0.0/24 or ff02::/16, with any flags."""
         packed = self.ip.packed
         if self.family == 4:
             return packed[:3] == b"\xe0\x00\x00"
@@ -41,7 +43,7 @@ class Address:
 
     @property
     def is_global_unicast(self) -> bool:
-        """As in Go, private addresses are global unicast."""
+        """Whether Go calls it global unicast, as it does private addresses."""
         if self.family == 4 and self.ip.packed in (b"\0\0\0\0", b"\xff\xff\xff\xff"):
             return False
         ip = self.ip
@@ -51,6 +53,7 @@ class Address:
 
     @property
     def is_link_local_unicast(self) -> bool:
+        """Whether it is in 169.254.0.0/16 or fe80::/10."""
         packed = self.ip.packed
         if self.family == 4:
             return packed[:2] == b"\xa9\xfe"
@@ -62,7 +65,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """An address with the length of its prefix; the address is kept as written."""
+    """An address and the length of its prefix in bits; the address is kept as written."""
 
     address: Address
     bits: int

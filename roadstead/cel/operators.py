@@ -13,7 +13,7 @@ from typing import Final
 
 from roadstead.cel.errors import CelRunError, no_overload
 from roadstead.cel.limits import check_chars, check_items
-from roadstead.cel.times import added, checked_duration
+from roadstead.cel.times import checked_duration, later
 from roadstead.cel.values import (
     INT_MAX,
     INT_MIN,
@@ -78,10 +78,10 @@ def add(first: Value, second: Value) -> Value:
         return _concatenated(first, second)
     if isinstance(first, Duration) and isinstance(second, (Duration, Timestamp)):
         if isinstance(second, Timestamp):
-            return added(second, first.nanoseconds)
+            return later(second, first.nanoseconds)
         return checked_duration(first.nanoseconds + second.nanoseconds)
     if isinstance(first, Timestamp) and isinstance(second, Duration):
-        return added(first, second.nanoseconds)
+        return later(first, second.nanoseconds)
     if isinstance(first, (str, bytes, Duration, Timestamp)) or kind in (int, float, Uint):
         raise no_overload()
     raise _no_such_overload(first, "_+_")
@@ -109,7 +109,7 @@ def subtract(first: Value, second: Value) -> Value:
         if isinstance(second, Timestamp):
             return checked_duration(first.nanoseconds - second.nanoseconds)
         if isinstance(second, Duration):
-            return added(first, -second.nanoseconds)
+            return later(first, -second.nanoseconds)
     if isinstance(first, Duration) and isinstance(second, Duration):
         return checked_duration(first.nanoseconds - second.nanoseconds)
     if _is_int(first) or isinstance(first, (float, Uint, Timestamp, Duration)):

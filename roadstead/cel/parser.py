@@ -46,6 +46,8 @@ from roadstead.cel.tree import (
 )
 
 DEPTH_MAX: Final = 250
+"""Upstream's bound of nesting, and of the length of a chain such as `a.b.c`."""
+
 NODES_MAX: Final = 50_000
 """Maximum size of a tree; only macros that copy their targets can exceed it."""
 
@@ -80,6 +82,8 @@ def parse(source: str) -> Node:
 
 
 class _Parser:
+    """Parses one text. Syntax errors raise IssuesError at once; `issues` collects the others."""
+
     def __init__(self, tokens: list[Token], issues: list[Issue]) -> None:
         self._tokens = tokens
         self._at = 0
@@ -119,9 +123,9 @@ class _Parser:
         text = f"Syntax error: {word} input '{self._token.text}' expecting {expected}"
         self._fail(self._token.offset, text)
 
-    def _refuse_start(self, *others: str) -> NoReturn:
-        """Fail where an expression should begin, or one of the tokens `others`."""
-        names = [name for name in _BEGINNINGS if name not in _ALTERNATIVES or name in others]
+    def _refuse_start(self, *alternatives: str) -> NoReturn:
+        """Fail where an expression should begin, or one of the tokens `alternatives`."""
+        names = [name for name in _BEGINNINGS if name not in _ALTERNATIVES or name in alternatives]
         following = self._tokens[self._at + 1] if self._token.kind != END else self._token
         # Upstream skips one token if the next one fits.
         follows_well = following.kind in names or f"'{following.kind}'" in names
@@ -172,6 +176,7 @@ class _Parser:
         return self._logical(AND) if name == OR else self._operation(0)
 
     def _operation(self, level: int) -> Node:
+        """Parse operators of a precedence, an index of `_LEVELS`, and of higher ones."""
         if level == len(_LEVELS):
             return self._unary()
         names = _LEVELS[level]
@@ -188,6 +193,7 @@ class _Parser:
 
     def _unary(self) -> Node:
         token = self._token
+        # The sign of a number is a part of the literal.
         if token.kind == "-" and self._tokens[self._at + 1].kind in ("NUM_INT", "NUM_FLOAT"):
             return self._member()
         if token.kind not in ("-", "!"):
@@ -201,6 +207,7 @@ class _Parser:
         return Call(token.offset, NOT if token.kind == "!" else NEGATE, [node])
 
     def _member(self, is_signed: bool = True) -> Node:
+        """Parse `a.b`, `a[b]` and so on. is_signed: a number may have a sign."""
         node = self._primary(is_signed)
         length = 0
         while self._token.kind in (".", "["):
@@ -299,6 +306,7 @@ class _Parser:
         self._at = at + 1
         fields: list[tuple[str, Node]] = []
         while not self._accept("}"):
+            # Ignored: the checker refuses every message.
             self._accept("?")
             field = self._expect(IDENTIFIER).text
             self._expect(":")

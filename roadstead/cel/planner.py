@@ -30,11 +30,11 @@ from roadstead.cel.steps import (
     conditional_step,
     constant_member_step,
     contains_fast,
-    different,
     equality_step,
     equality_with_step,
     list_step,
     map_step,
+    not_equal,
     not_strictly_false_step,
     or_step,
     or_value_step,
@@ -69,9 +69,10 @@ class PlanError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A step. is_constant: upstream evaluates it when it compiles, which changes costs and errors.
+    """A step, the closure that evaluates a node.
 
-    is_fixed: its value is always the same, so that it can be evaluated when it is planned.
+    is_constant: upstream evaluates it when it compiles, which changes costs and errors. is_fixed:
+    its value is always the same, so that it can be evaluated now, whatever upstream does.
     """
 
     run: Step
@@ -79,17 +80,17 @@ class Planned:
     is_fixed: bool = False
 
 
-def constant(value: Value, is_constant: bool = True) -> Planned:
-    """Return the step of a constant."""
+def known_value(value: Value, is_constant: bool = True) -> Planned:
+    """Return the step that returns a value which is known now."""
     return Planned(lambda variables: value, is_constant, is_fixed=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A planned expression. variables: number of variables, with `DEVICE_SLOT` and `COST_SLOT`."""
+    """A planned expression. variable_count: length of the list of variables that `run` needs."""
 
     run: Step
-    variables: int
+    variable_count: int
 
 
 def plan(root: Node, is_metered: bool) -> Program:
@@ -103,8 +104,9 @@ def plan(root: Node, is_metered: bool) -> Program:
     return Program(run, planner.slots.size)
 
 
-# Begin of the error of a Go conversion of another value to a list.
+# Begins the error of Go where it converts another value to a list.
 _NO_LIST = "internal error: interface conversion: "
+# Variables for steps that read none.
 _NO_VARIABLES: Final[Variables] = [None, 0]
 
 
@@ -117,7 +119,7 @@ class _Planner:
         """Return the step of a node."""
         match node:
             case Literal():
-                return constant(node.value)
+                return known_value(node.value)
             case Ident():
                 return self._ident(node)
             case Select():
@@ -136,6 +138,7 @@ class _Planner:
         return self.plan(node).run
 
     def _metered(self, run: Step, cost: int) -> Step:
+        """Return a step that also spends a cost, if the plan is metered."""
         if not self._is_metered or not cost:
             return run
 
@@ -148,7 +151,7 @@ class _Planner:
 
     def _ident(self, node: Ident) -> Planned:
         if node.is_type:
-            return constant(TypeValue(node.name))
+            return known_value(TypeValue(node.name))
         if node.name == DEVICE_VARIABLE and not self.slots.is_declared(node.name):
             return Planned(self._metered(lambda variables: variables[DEVICE_SLOT], 1))
         return Planned(self._metered(self.slots.reader(node.name), 1))
@@ -193,7 +196,7 @@ class _Planner:
         nodes = node.args if node.target is None else [node.target, *node.args]
         planned = [self.plan(arg) for arg in nodes]
         runs = [step.run for step in planned]
-        special = self._special(node, planned, runs)
+        special = self._plan_special(node, planned, runs)
         if special is not None:
             return special
         function = self._function(node, nodes, planned)
@@ -227,11 +230,12 @@ class _Planner:
         values = runs[1](_NO_VARIABLES)
         assert isinstance(values, list)
         if not values:
-            return constant(False)
+            return known_value(False)
         # Upstream looks the value up by hash, at no cost.
         return Planned(constant_member_step(runs[0], values))
 
-    def _special(self, node: Call, planned: list[Planned], runs: list[Step]) -> Planned | None:
+    def _plan_special(self, node: Call, planned: list[Planned], runs: list[Step]) -> Planned | None:
+        """Plan a call that is more than a function of its arguments' values; None for others."""
         match node.name:
             case "_&&_":
                 return Planned(and_step(runs[0], runs[1]))
@@ -266,7 +270,7 @@ class _Planner:
     def _equality(self, node: Call, planned: list[Planned], runs: list[Step]) -> Planned:
         is_negated = node.name == NOT_EQUALS
         if self._is_metered:
-            function = different if is_negated else equal
+            function = not_equal if is_negated else equal
             return Planned(_metered_call(node.name, node.overloads[0], function, runs))
         if not planned[1].is_fixed:
             return Planned(equality_step(runs[0], runs[1], is_negated))
@@ -283,7 +287,7 @@ class _Planner:
 
     def _converted(self, run: Step) -> Planned:
         try:
-            return constant(run(_NO_VARIABLES))
+            return known_value(run(_NO_VARIABLES))
         except CelRunError as error:
             raise PlanError(str(error)) from None
 
@@ -302,7 +306,7 @@ class _Planner:
     def _collection(self, run: Step, parts: list[Planned], cost: int) -> Planned:
         if all(part.is_constant for part in parts):
             try:
-                return constant(run(_NO_VARIABLES))
+                return known_value(run(_NO_VARIABLES))
             except CelRunError:
                 return Planned(run, is_constant=False)
         return Planned(self._metered(run, cost))
@@ -342,11 +346,11 @@ def _metered_call(
     cost = constant_cost(name, overload)
     if cost is not None:
         run = call_step(function, runs)
-        constant_part = cost
+        fixed_cost = cost
 
         def counted(variables: Variables) -> Value:
             value = run(variables)
-            spend(variables, constant_part)
+            spend(variables, fixed_cost)
             return value
 
         return counted
@@ -391,6 +395,6 @@ def _constant_folded(run: Step, args: list[Planned]) -> Planned:
     if not all(arg.is_fixed for arg in args):
         return Planned(run)
     try:
-        return constant(run(_NO_VARIABLES), is_constant=False)
+        return known_value(run(_NO_VARIABLES), is_constant=False)
     except (CelRunError, CelAbortError):
         return Planned(run)

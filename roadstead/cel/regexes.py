@@ -12,6 +12,7 @@ import re2
 
 from roadstead.cel.errors import CelRunError
 
+# Number of compiled patterns that are kept.
 _CACHED_PATTERNS = 512
 # By error of RE2: the error of Go's regexp.
 _ERRORS = {

@@ -14,10 +14,10 @@ from roadstead.cel.semver import Semver
 from roadstead.cel.values import NamedFormat, Optional, Url, Value
 from roadstead.protocol.quantity import Quantity
 
-# Of creating a list or a map.
+# Cost of creating a list or a map.
 LIST_COST: Final = 10
 MAP_COST: Final = 30
-# Of each character of a string that is read, and of a pattern.
+# Cost of each character of a string that is read, and of a pattern.
 TEXT_FACTOR: Final = 0.1
 REGEX_FACTOR: Final = 0.25
 
@@ -91,7 +91,7 @@ _BY_FIRST = frozenset(
 )
 # Overloads that create a list.
 _LIST_OUTPUT = frozenset({"list_slice", "lists_range", "list_reverse"})
-# Other functions of libraries, and overloads of the language, whose cost depends on sizes.
+# Other functions of libraries whose cost depends on sizes; below, overloads of the language.
 _SIZED = frozenset(
     {
         "ip",
@@ -148,7 +148,7 @@ def traversal(value: Value) -> int:
 
 
 def call_cost(name: str, overload: str, args: list[Value], result: Value) -> int:
-    """Return the cost of one call. overload: "" if several may be meant."""
+    """Return the cost of one call. overload: "" if the checker found several that fit."""
     cost = _list_cost(overload, args, result)
     if cost is None:
         cost = _library_cost(name, overload, args, result)
@@ -159,13 +159,13 @@ def constant_cost(name: str, overload: str) -> int | None:
     """Return the cost of a call if it is the same for all arguments, else None."""
     if name in CONSTANT_COST or overload == "cidr_ip":
         return 1
-    depends = (
+    depends_on_arguments = (
         name in TRAVERSING | _COST_BY_LENGTH | _SIZED
         or overload in _BY_FIRST | BY_SMALLER_OPERAND | _LIST_OUTPUT | _STANDARD_SIZED
         or overload.startswith(("list_sets_", "list_flatten"))
         or overload.endswith(("_sort", "_sortByAssociatedKeys"))
     )
-    return None if depends else 1
+    return None if depends_on_arguments else 1
 
 
 def _list_cost(overload: str, args: list[Value], result: Value) -> int | None:

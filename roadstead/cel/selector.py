@@ -45,7 +45,8 @@ if TYPE_CHECKING:
     from roadstead.facts.devices import DeviceFacts
 
 CACHED_SELECTORS: Final = 256
-UINT64_MAX: Final = 2**64 - 1
+"""Number of compiled selectors that are kept."""
+
 
 _SHALLOW_LEVELS = 60
 """Trees of at most this depth are evaluated within Python's own limit of frames."""
@@ -77,7 +78,9 @@ class CompiledSelector:
     _is_deep: bool = field(repr=False)
 
     def matches(self, driver: str, device: DeviceFacts) -> bool:
-        """Return whether a device matches; `matches_view` is faster for many selectors.
+        """Return whether a device matches.
+
+        For many selectors, `matches_view` is faster: `view_device` converts the device only once.
 
         Raises:
             CelRunError: the evaluation fails, is no bool, or costs more than `COST_MAX`.
@@ -85,10 +88,10 @@ class CompiledSelector:
         return self.matches_view(view_device(driver, device))
 
     def matches_view(self, view: DeviceView) -> bool:
-        """Return whether a device matches; raises as `matches`."""
+        """Return whether a converted device matches; raises as `matches`."""
         if view.error:
             raise CelRunError(view.error)
-        variables: Variables = [None] * self._program.variables
+        variables: Variables = [None] * self._program.variable_count
         variables[DEVICE_SLOT] = view.variable
         variables[COST_SLOT] = 0
         try:
@@ -105,7 +108,7 @@ class CompiledSelector:
 
 
 def compile_selector(expression: str) -> CompiledSelector:
-    """Compile an expression; the last selectors are cached.
+    """Compile an expression; the most recently used selectors are cached.
 
     Raises:
         CelCompileError: upstream would not compile it, or it is longer than the API allows.
@@ -118,7 +121,7 @@ def compile_selector(expression: str) -> CompiledSelector:
 
 @lru_cache(maxsize=CACHED_SELECTORS)
 def _compiled(expression: str) -> CompiledSelector | str:
-    """Return the selector, or why there is none."""
+    """Return the selector, or the error of an expression that does not compile."""
     size = len(expression.encode("utf-8", "surrogatepass"))
     if size > EXPRESSION_MAX_BYTES:
         return f"expression has {size} bytes, at most {EXPRESSION_MAX_BYTES} are allowed"

@@ -36,11 +36,11 @@ class Semver:
         return f"{self.major}.{self.minor}.{self.patch}{prerelease}{build}"
 
     def cmp(self, other: Semver) -> int:
-        """Return -1, 0 or 1."""
-        mine = (self.major, self.minor, self.patch)
-        theirs = (other.major, other.minor, other.patch)
-        if mine != theirs:
-            return 1 if mine > theirs else -1
+        """Return -1, 0 or 1: older, equal or newer."""
+        numbers = (self.major, self.minor, self.patch)
+        other_numbers = (other.major, other.minor, other.patch)
+        if numbers != other_numbers:
+            return 1 if numbers > other_numbers else -1
         # Without prerelease a version is newer than with one.
         if not self.prerelease or not other.prerelease:
             return bool(other.prerelease) - bool(self.prerelease)
@@ -56,6 +56,7 @@ class Semver:
 
 
 def _part_key(part: int | str) -> tuple[bool, int, bytes]:
+    """Return the sort key of a part of a prerelease: numbers come before words."""
     if isinstance(part, int):
         return False, part, b""
     return True, 0, part.encode("utf-8", "surrogatepass")

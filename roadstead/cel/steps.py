@@ -44,9 +44,9 @@ def spend(variables: Variables, cost: int) -> None:
         raise CelCostError
 
 
-# Types whose constant lists upstream replaces by a hash set.
+# Types of the elements of constant lists that upstream replaces by a hash set.
 _HASHED = frozenset({str, int, bool, float, Uint})
-# Types whose values of one type are compared by `==` of Python.
+# Types of which two values are compared by `==` of Python.
 _COMPARED_DIRECTLY = frozenset({str, int, bool, float, bytes, Uint})
 
 
@@ -67,7 +67,7 @@ def and_step(left: Step, right: Step) -> Step:
                     return value
                 raise no_overload()
             error = no_overload()
-        return _absorbed(right, variables, False, error)
+        return _absorb(right, variables, wanted=False, error=error)
 
     return conjunction
 
@@ -89,13 +89,16 @@ def or_step(left: Step, right: Step) -> Step:
                     return value
                 raise no_overload()
             error = no_overload()
-        return _absorbed(right, variables, True, error)
+        return _absorb(right, variables, wanted=True, error=error)
 
     return disjunction
 
 
-def _absorbed(run: Step, variables: Variables, wanted: bool, error: CelRunError) -> Value:
-    """Return the value of `run` if it is `wanted`, else raise the error of the first operand."""
+def _absorb(run: Step, variables: Variables, *, wanted: bool, error: CelRunError) -> Value:
+    """Return the value of the second operand, `run`, if it is `wanted`; else raise `error`.
+
+    error: of the first operand.
+    """
     try:
         value = run(variables)
     except CelRunError:
@@ -136,7 +139,10 @@ def not_strictly_false_step(run: Step) -> Step:
 
 
 def or_value_step(first: Step, second: Step, is_value: bool) -> Step:
-    """`first.orValue(second)` or `first.or(second)`; evaluates `second` only if needed."""
+    """`first.orValue(second)` if `is_value`, else `first.or(second)`.
+
+    `second` is evaluated only if it is needed.
+    """
 
     def chosen(variables: Variables) -> Value:
         optional = first(variables)
@@ -149,7 +155,7 @@ def or_value_step(first: Step, second: Step, is_value: bool) -> Step:
     return chosen
 
 
-def different(first: Value, second: Value) -> bool:
+def not_equal(first: Value, second: Value) -> bool:
     """Return `first != second`; True if the comparison is an error."""
     try:
         return not equal(first, second)
@@ -159,14 +165,14 @@ def different(first: Value, second: Value) -> bool:
 
 def equality_step(left: Step, right: Step, is_negated: bool) -> Step:
     """`left == right`, or `left != right`."""
-    compare = different if is_negated else equal
+    compare = not_equal if is_negated else equal
     return lambda variables: compare(left(variables), right(variables))
 
 
 def equality_with_step(left: Step, wanted: Value, is_negated: bool) -> Step:
     """`left == wanted`, or `left != wanted`, for a constant `wanted`."""
     kind = type(wanted)
-    compare = different if is_negated else equal
+    compare = not_equal if is_negated else equal
     if kind not in _COMPARED_DIRECTLY:
         return lambda variables: compare(left(variables), wanted)
 
@@ -253,6 +259,7 @@ def map_step(keys: list[Step], values: list[Step], optional: frozenset[int]) -> 
                         f"value {go_text(value)}"
                     )
                 if not value.has_value:
+                    # As upstream: an earlier entry with this key is removed, too.
                     entries.pop(stored_key, None)
                     continue
                 value = value.value

@@ -67,6 +67,7 @@ def _last_index_of(text: str, part: str, start: int | None = None) -> int:
     if start is None:
         if not part:
             return len(text)
+        # Upstream compares bytes here, characters elsewhere.
         if len(text.encode("utf-8", "surrogatepass")) < len(part.encode("utf-8", "surrogatepass")):
             return -1
         start = len(text) - 1
@@ -80,13 +81,14 @@ def _last_index_of(text: str, part: str, start: int | None = None) -> int:
 
 
 def _replace(text: str, old: str, new: str, count: int = -1) -> str:
-    found = len(text) + 1 if not old else text.count(old)
-    found = found if count < 0 else min(found, count)
-    check_chars(len(text) + found * max(0, len(new) - len(old)))
+    replaced = len(text) + 1 if not old else text.count(old)
+    replaced = replaced if count < 0 else min(replaced, count)
+    check_chars(len(text) + replaced * max(0, len(new) - len(old)))
     return text.replace(old, new, count if count >= 0 else -1)
 
 
 def _split(text: str, separator: str, count: int = -1) -> list[Value]:
+    """Return at most `count` parts, all if it is negative; without a separator, characters."""
     if count == 0:
         return []
     if not separator:

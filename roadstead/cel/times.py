@@ -15,8 +15,10 @@ from roadstead.cel.errors import CelRunError
 from roadstead.cel.values import INT_MAX, INT_MIN, Duration, Timestamp, Value
 
 _SECOND: Final = 10**9
+# First and last second of the years 1 to 9999, counted from 1970.
 _MIN_S, _MAX_S = -62135596800, 253402300799
 _DAYS_FROM_0_TO_2000 = 730_485
+# Bound of this project: longer texts are no times.
 _TEXT_MAX_CHARS = 1000
 _UNITS = {
     "ns": 1,
@@ -51,6 +53,7 @@ def parse_duration(text: str) -> Duration | None:
             return None
         unit = _UNITS[match[3]]
         fraction = match[2] or ""
+        # Digits of the fraction after the 18th are less than a nanosecond even of an hour.
         total += int(match[1] or "0") * unit
         total += int(fraction[:18] or "0") * unit // 10 ** len(fraction[:18])
         position = match.end()
@@ -113,7 +116,7 @@ def timestamp_text(timestamp: Timestamp) -> str:
     return f"{moment:%Y-%m-%dT%H:%M:%S}".rjust(19, "0") + fraction + zone
 
 
-def added(timestamp: Timestamp, nanoseconds: int) -> Timestamp:
+def later(timestamp: Timestamp, nanoseconds: int) -> Timestamp:
     """Return the moment this much later; raises CelRunError outside the years 1 to 9999."""
     total = timestamp.nanoseconds + nanoseconds
     _check_seconds(total // _SECOND)
@@ -132,6 +135,7 @@ def _local(timestamp: Timestamp, zone: tzinfo) -> datetime:
     try:
         return moment.astimezone(zone)
     except OverflowError:
+        # In this zone the year is 0 or 10000, which Python does not have.
         return moment
 
 
@@ -170,6 +174,8 @@ _Part = Callable[[datetime], int]
 
 
 def _of_timestamp(part: _Part) -> Callable[..., Value]:
+    """Return the function that computes a part of a timestamp, in the zone of its argument."""
+
     def found(value: Timestamp, zone: str = "UTC") -> Value:
         return part(_local(value, _zone(zone)))
 
@@ -177,11 +183,14 @@ def _of_timestamp(part: _Part) -> Callable[..., Value]:
 
 
 def _milliseconds(value: Timestamp, zone: str = "UTC") -> Value:
+    # The same in every zone, but an unknown zone is an error.
     _zone(zone)
     return value.nanoseconds % _SECOND // 10**6
 
 
 def _of_duration(unit: int) -> Callable[..., Value]:
+    """Return the function that computes a duration in whole units of so many nanoseconds."""
+
     def found(value: Duration) -> Value:
         whole = abs(value.nanoseconds) // unit
         return -whole if value.nanoseconds < 0 else whole

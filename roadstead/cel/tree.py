@@ -28,10 +28,13 @@ OPTIONAL_INDEX: Final = "_[?_]"
 OPTIONAL_SELECT: Final = "_?._"
 NOT_STRICTLY_FALSE: Final = "@not_strictly_false"
 IN: Final = "@in"
+# Functions that only macros call.
 MAP_INSERT: Final = "cel.@mapInsert"
 SORT_BY_KEYS: Final = "@sortByAssociatedKeys"
 ACCUMULATOR: Final = "@result"
 """The variable that holds the result of a macro while its loop runs."""
+OLDER_ACCUMULATOR: Final = "__result__"
+"""Name of that variable in earlier versions of cel-go, which some of its rules still mention."""
 UNUSED: Final = "#unused"
 """The loop variable of `cel.bind`, which has no loop."""
 
@@ -147,7 +150,8 @@ class Comprehension(Node):
     """A loop, as all macros over lists and maps, and `cel.bind`, expand to (ComprehensionExpr).
 
     accumulator = start; for variable in items: stop if not condition, else accumulator = step; the
-    value is result. second: another variable, or "": then `variable` is the key or index.
+    value is result. second: a second variable, or ""; if there is one, it is the value, and
+    `variable` is the key or index.
     """
 
     items: Node

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+# Kinds of types. An opaque type may have parameters (optionals); a struct has fields.
 PLAIN, LIST, MAP, OPAQUE, STRUCT, TYPE, PARAM = (
     "plain",
     "list",
@@ -29,7 +30,10 @@ _SHORT_NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A type. kind: one of the constants above; params: element, key and value, contents."""
+    """A type. kind: one of the constants above.
+
+    params: the element of a list, key and value of a map, the content of an optional or type.
+    """
 
     name: str
     kind: str = PLAIN
@@ -117,6 +121,7 @@ NAMED_TYPES: Final[dict[str, Type]] = {
 }
 """Types that an expression may name, as in `type(x) == int`."""
 
+# By name in a declaration.
 _NOTATION = {
     "dyn": DYN,
     "bool": BOOL,

@@ -44,7 +44,7 @@ def assign(bindings: Bindings, pairs: list[tuple[Type, Type]]) -> Bindings | Non
 
 def most_general(first: Type, second: Type) -> Type:
     """Return the more general of two types that unify."""
-    return first if _is_less_specific(first, second) else second
+    return first if _is_more_general(first, second) else second
 
 
 def substitute(bindings: Bindings, type_: Type, is_final: bool) -> Type:
@@ -71,7 +71,8 @@ def is_equivalent(first: Type, second: Type) -> bool:
     )
 
 
-def _is_less_specific(first: Type, second: Type) -> bool:
+def _is_more_general(first: Type, second: Type) -> bool:
+    """Return whether the first type is at least as general as the second."""
     if first.is_dyn or first.kind == PARAM:
         return True
     if second.is_dyn or second.kind == PARAM or first.kind != second.kind:
@@ -82,7 +83,7 @@ def _is_less_specific(first: Type, second: Type) -> bool:
         return (
             first.name == second.name
             and len(first.params) == len(second.params)
-            and all(map(_is_less_specific, first.params, second.params))
+            and all(map(_is_more_general, first.params, second.params))
         )
     return first == second
 

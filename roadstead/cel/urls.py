@@ -52,18 +52,19 @@ def _parsed(text: str) -> Url:
     rest, _, query = rest.partition("?")
     if not rest.startswith("/"):
         if scheme:
-            return _opaque(text, scheme, rest, query)
+            return _url_without_path(text, scheme, rest, query)
         raise UrlError("invalid URI for request")
     host = ""
+    # As Go: without a scheme, "///" begins a path.
     if rest.startswith("//") and (scheme or not rest.startswith("///")):
         authority, slash, path = rest[2:].partition("/")
         rest = slash + path
         host = _host(authority)
     _check_escapes(rest)
-    return _url(text, scheme, host, rest, query)
+    return _url_with_path(text, scheme, host, rest, query)
 
 
-def _opaque(text: str, scheme: str, rest: str, query: str) -> Url:
+def _url_without_path(text: str, scheme: str, rest: str, query: str) -> Url:
     return Url(text, scheme, "", "", "", "", _query(query))
 
 
@@ -93,7 +94,7 @@ def _check_escapes(text: str) -> None:
         raise UrlError(f"invalid URL escape {go_quote(match[0])}")
 
 
-def _url(text: str, scheme: str, host: str, path: str, query: str) -> Url:
+def _url_with_path(text: str, scheme: str, host: str, path: str, query: str) -> Url:
     hostname, port = host, ""
     colon = host.rfind(":")
     if colon >= 0 and not host.endswith("]"):

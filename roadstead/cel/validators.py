@@ -1,4 +1,4 @@
-"""Validators: errors of literals with which each evaluation would fail.
+"""Validators: they find literals with which every evaluation would fail.
 
 Upstream: cel-go 0.26 cel/validator.go (durations, timestamps, regular expressions, homogeneous
 literals), ext/formatting.go (texts with clauses).
@@ -32,7 +32,7 @@ from roadstead.cel.types import (
 from roadstead.cel.unify import is_equivalent, unwrap_optional
 from roadstead.cel.values import Value
 
-# By clause of `format`: types of arguments.
+# By clause of `format`: the types of arguments that fit, except types with parts.
 _FITTING = {
     "d": (INT, UINT),
     "f": (DOUBLE, STRING),
@@ -46,18 +46,18 @@ _FITTING = {
 
 
 def validate(root: Node) -> list[Issue]:
-    """Return the errors of the literals of a checked tree."""
+    """Return the errors of literals in a checked tree."""
     calls = [node for node in walk(root) if isinstance(node, Call)]
     return [
         *_invalid_arguments(calls, "duration", to_duration),
         *_invalid_arguments(calls, "timestamp", to_timestamp),
-        *_invalid_arguments(calls, "matches", _compile),
+        *_invalid_arguments(calls, "matches", _compile_pattern),
         *_mixed(root, _formatted_nodes(calls)),
-        *_formats(calls),
+        *_format_calls(calls),
     ]
 
 
-def _compile(value: Value) -> Value:
+def _compile_pattern(value: Value) -> Value:
     try:
         return compile_regex(str(value))
     except RegexError as error:
@@ -88,6 +88,7 @@ def _formatted_nodes(calls: list[Call]) -> set[Node]:
 
 
 def _mixed(root: Node, exempt: set[Node]) -> Iterator[Issue]:
+    """Yield issues of lists whose elements, and maps whose keys or values, differ in type."""
     nodes = [node for node in walk(root) if node not in exempt]
     for node in nodes:
         if isinstance(node, ListNode):
@@ -127,7 +128,7 @@ def _mixed_map(node: MapNode) -> Iterator[Issue]:
             yield _mismatch(entry.value, values[0], values[at])
 
 
-def _formats(calls: list[Call]) -> Iterator[Issue]:
+def _format_calls(calls: list[Call]) -> Iterator[Issue]:
     for call in calls:
         if call.name != "format" or not isinstance(call.target, Literal):
             continue

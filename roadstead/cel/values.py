@@ -141,6 +141,7 @@ class _BoolKey:
 _BOOL_KEYS = {True: _BoolKey(True), False: _BoolKey(False)}
 
 
+# Never changed.
 _EMPTY: Final[dict[object, object]] = {}
 
 
@@ -283,7 +284,7 @@ def equal(first: Value, second: Value) -> bool:
 
 
 def is_not_different(first: Value, second: Value) -> bool:
-    """Compare elements of lists and maps: as upstream, an error counts as equal."""
+    """Whether elements of lists or maps are equal; as upstream, also if comparing is an error."""
     try:
         return equal(first, second)
     except CelRunError:
@@ -291,7 +292,7 @@ def is_not_different(first: Value, second: Value) -> bool:
 
 
 def is_same(first: Value, second: Value) -> bool:
-    """Compare an element with a searched value: an error means that they differ."""
+    """Whether an element is the searched value; not if comparing is an error."""
     try:
         return equal(first, second)
     except CelRunError:
@@ -324,7 +325,7 @@ def _equal_optionals(first: Optional, second: Optional) -> bool:
 
 
 def compare(first: Value, second: Value) -> int:
-    """Return -1, 0 or 1.
+    """Return -1, 0 or 1: the first is less, equal or more.
 
     Raises:
         CelRunError: the two have no order.
@@ -384,6 +385,7 @@ def double_text(number: float) -> str:
     significant = (whole + fraction).lstrip("0")
     if not significant:
         return "-0" if math.copysign(1, number) < 0 else "0"
+    # Number of significant digits before the point; negative: of zeros after it.
     point = len(whole) + int(power or 0)
     point -= len(whole + fraction) - len((whole + fraction).lstrip("0"))
     significant = significant.rstrip("0")
