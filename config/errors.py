@@ -21,8 +21,8 @@ class Problem:
 
     `rule`: what the value breaks; in an error text it follows the value. `kind`: upstream's error
     type ("Invalid value", "Required value", …), empty where upstream has no field error; then
-    upstream's whole text is `upstream`, or `rule` if `upstream` is empty. `line`: where the field
-    is in the document, from 1; 0 if it is not known.
+    upstream's whole text is `upstream`, or `rule` if `upstream` is empty. `line`: of the field in
+    the document, from 1; 0 if it is not known.
     Upstream: apimachinery/pkg/util/validation/field/errors.go.
     """
 

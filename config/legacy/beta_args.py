@@ -33,8 +33,8 @@ _SCORER_MODELS: Final[dict[str, type[Args]]] = {
 class BetaArgs:
     """Translates `pluginConfig` of one profile.
 
-    api_version: of the document. strategy: the strategy of NodeResourcesFit that the score plugins
-    of the profile mean; "" for none. _scoring: scoringStrategy of NodeResourcesFit, from the
+    api_version: of the document. strategy: the strategy of NodeResourcesFit that replaces score
+    plugins of the profile; "" for none. _scoring: scoringStrategy of NodeResourcesFit, from the
     entries that were read so far.
     """
 

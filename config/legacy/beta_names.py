@@ -46,7 +46,7 @@ def removal_problem(version: str, where: str, name: str) -> Problem | None:
 class Renaming:
     """Renames the plugins of one profile, and collects notes on that for the user, and problems.
 
-    strategy: the strategy of NodeResourcesFit that score plugins mean; "" if none does.
+    strategy: the strategy of NodeResourcesFit that replaces score plugins; "" for none.
     """
 
     def __init__(self, version: str, notes: Notes, problems: list[Problem]) -> None:

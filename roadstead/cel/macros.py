@@ -93,7 +93,7 @@ class _NodeBuilder:
         )
 
     def binding(self, name: str, start: Node, result: Node) -> Comprehension:
-        """Return `result`, in which `name` has the value `start`.
+        """Return `result`, in which `name` is a variable with the value of `start`.
 
         It is a loop over nothing, with `name` as accumulator.
         """
