@@ -274,7 +274,7 @@ def test_a_journal_without_accepted_pods_is_read_as_well():
 
 
 def test_contradictory_records_are_refused_with_their_numbers():
-    with pytest.raises(JournalError, match=r"records 3 to 3 do not follow .* accept"):
+    with pytest.raises(JournalError, match=r"records 3 to 3 do not follow .* commit"):
         told(has_node(1), bind(2, "a"), add(3, "a"))
 
 
