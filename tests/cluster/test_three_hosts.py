@@ -115,10 +115,14 @@ def test_every_node_is_checked_and_one_without_the_package_is_named(cluster, tmp
     assert bare.run("mount", "-t", "tmpfs", "tmpfs", str(ROOT / "roadstead")).returncode == 0
     try:
         command = (ROADSTEAD, "cluster", "check", "--ray-address", "auto", "--format", "json")
+        missing = head.run(*command, "--journal", str(head.disk / "typo"))
+        head.run("mkdir", str(head.disk / "journal"))
         ended = head.run(*command, "--journal", str(head.disk / "journal"))
     finally:
         bare.run("umount", str(ROOT / "roadstead"))
 
+    assert missing.returncode == 2
+    assert "must be an existing folder" in missing.stderr
     assert ended.returncode == 1, ended.stderr
     found = {node["name"]: node for node in json.loads(ended.stdout)["nodes"]}
     assert [found[name]["problem"] for name in ("h1", "h2")] == ["", ""]
