@@ -53,7 +53,7 @@ limits: {rows: 10000}
 
 
 def limited_run(folder: Path, body: str, cpu: str) -> tuple[str, int]:
-    """Play a scenario of ten million pods; return its error, and its peak above the limit, MiB."""
+    """Play ten million pods; return the error, and the peak memory above the limit in MiB."""
     path = written(folder, scenario(body.replace("POD", POD.replace("CPU", cpu))))
     done = subprocess.run(
         [sys.executable, "-c", COMMAND, path, folder / "run", str(ROOM_MIB)],
