@@ -21,6 +21,7 @@ from roadstead.framework.failures import normalize_failure, out_of_range
 from roadstead.framework.found_nodes import SearchResult
 from roadstead.framework.guarded import PluginFailure
 from roadstead.framework.plugin import IGNORED, Extremes
+from roadstead.framework.post_filter import refusal_details
 from roadstead.framework.post_filter_answers import PostFilterResult
 from roadstead.framework.pre_filtering import PreFilterOutcome
 from roadstead.framework.profile import Profile, WeightedScore
@@ -58,6 +59,7 @@ class Explanation:
     is_terminating: the pod is being deleted, and is never tried.
     dry_run: the dry run that PostFilter needs (see `with_post_filter`).
     post_filter: None if it did not run. unsupported: what PostFilter needs and does not exist.
+    details: what plugins add about the nodes that they refused.
     """
 
     pod_key: str
@@ -77,6 +79,7 @@ class Explanation:
     dry_run: DryRun | None = None
     post_filter: PostFilterResult | None = None
     unsupported: str = ""
+    details: tuple[str, ...] = ()
 
     @property
     def best(self) -> list[str]:
@@ -122,10 +125,12 @@ class Explanation:
         return entry
 
     def document(self) -> Json:
-        """Return `as_expected` with `terminating` and `nodes`, the names in order of `filter`."""
+        """Return `as_expected` with `terminating`, `details`, and `nodes` in order of `filter`."""
         entry = self.as_expected()
         if self.is_terminating:
             entry["terminating"] = True
+        if self.details:
+            entry["details"] = list(self.details)
         return entry | {"nodes": list(self.names)}
 
     def _filter_fields(self) -> Json:
@@ -275,6 +280,9 @@ def explain(
         is_terminating=pod.pod_class.facts.is_terminating,
         diagnosis=diagnosis,
         dry_run=dry_run_to_make(profile, pod, diagnosis, tie_break) if runs_post_filter else None,
+        details=refusal_details(profile, pod.pod_class.facts, diagnosis)
+        if runs_post_filter
+        else (),
     )
     if runs_post_filter and explanation.dry_run is None:
         return with_post_filter(explanation, profile, pod, tie_break)

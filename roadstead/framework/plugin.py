@@ -353,6 +353,13 @@ class PostFilterPlugin(Plugin):
     def post_filter(self, pod: PodFacts, failed: PostFilterView) -> PostFilterResult:
         """Handle a pod that has no feasible node; the status's reasons end the pod's message."""
 
+    def details(self, pod: PodFacts, failed: PostFilterView) -> tuple[str, ...]:
+        """Return what an explanation adds about the nodes that this plugin refused.
+
+        Only called with `reads_refused_nodes`, and never to decide.
+        """
+        return ()
+
 
 class PreparesScore(Plugin):
     """A plugin that reads all nodes before Score, even if it is not enabled at PreScore.

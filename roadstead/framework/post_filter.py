@@ -64,6 +64,17 @@ def run_post_filter(
     )
 
 
+def refusal_details(profile: Profile, pod: PodFacts, diagnosis: Diagnosis) -> tuple[str, ...]:
+    """Return what plugins add, in an explanation, about the nodes that they refused."""
+    failed = _view(diagnosis)
+    return tuple(
+        text
+        for plugin in profile.post_filter
+        if plugin.reads_refused_nodes
+        for text in plugin.details(pod, failed)
+    )
+
+
 def _view(diagnosis: Diagnosis) -> PostFilterView:
     return PostFilterView(
         diagnosis.node_count,

@@ -36,6 +36,7 @@ from roadstead.devices.own_claims import (
     may_need_claim,
     own_claim_on,
 )
+from roadstead.devices.shortage import shortages
 from roadstead.devices.state import DeviceState
 from roadstead.devices.substitutes import is_substitute
 from roadstead.facts.cluster import ClusterFacts
@@ -158,6 +159,19 @@ class DynamicResources(
         return PostFilterResult(
             done, deallocated=deallocatable[0], deallocatable=tuple(deallocatable)
         )
+
+    def details(self, pod: PodFacts, failed: PostFilterView) -> tuple[str, ...]:
+        nodes = failed.refused_nodes.get(self.name, ())
+        if not nodes:
+            return ()
+        try:
+            claims = claims_of(self._devices.claims, pod)
+            offered = allocatable_names(nodes[0])
+            own = own_claim_on(self._devices, pod, offered, has_claims=bool(claims))
+            plan = self._devices.allocator.plan(PodClaims(claims).with_own(own).waiting)
+            return tuple(shortages(self._devices.allocator, plan, nodes))
+        except (PodClaimError, AllocationError):
+            return ()
 
     def _blocking(
         self, claims: tuple[DeviceClaimFacts, ...], pod: PodFacts, node: NodeFacts

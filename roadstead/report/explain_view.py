@@ -73,6 +73,7 @@ def headline(explanation: Explanation) -> list[HeadlineLine]:
     else:
         lines.append(HeadlineLine("no node is feasible", "wait"))
         lines.append(HeadlineLine(explanation.message))
+        lines += map(HeadlineLine, explanation.details)
         lines += _preemption(explanation.post_filter)
     if explanation.unsupported:
         why = explanation.unsupported

@@ -129,6 +129,19 @@ def test_the_output_of_a_finished_run_has_its_devices_again(
     assert len(before) == 1
 
 
+def test_an_explanation_counts_the_devices_that_match_and_are_in_use(
+    run: Run, cluster: str, tmp_path: Path
+) -> None:
+    pods = [claiming(f"p{at}", resourceClaimTemplateName="one") for at in range(4)]
+    app = write(tmp_path / "app.json", *pods)
+    given = ("--cluster", cluster, "--pods", app, *INLINE)
+
+    result = run("explain", "--all-pending", "--after-run", *given)
+
+    shown = " ".join(result.stdout.split())
+    assert "request one (1 device of class gpu): 3 match, 3 of them in use, too few free" in shown
+
+
 def test_a_note_names_running_pods_whose_devices_are_unknown(
     run: Run, cluster: str, tmp_path: Path
 ) -> None:
