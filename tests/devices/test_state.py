@@ -174,4 +174,6 @@ def test_a_claim_in_another_use_keeps_all_other_fields():
     use = {"allocation": Allocation(), "reserved_for": (), "finalizers": ("f",)}
 
     assert one.with_use(**use, is_in_flight=True) == replace(one, **use, is_in_flight=True)
-    assert one.in_flight(Allocation()) == replace(one, allocation=Allocation(), is_in_flight=True)
+    assert one.assumed_with(Allocation()) == replace(
+        one, allocation=Allocation(), is_in_flight=True
+    )

@@ -195,7 +195,7 @@ def test_ratio_ignores_resources_missing_on_node_or_pod():
 
 
 def test_ratio_without_a_shape_can_not_be_built():
-    with pytest.raises(AssertionError, match="without shape"):
+    with pytest.raises(AssertionError, match="requires a shape"):
         build_scorer(ScoringStrategy("RequestedToCapacityRatio"))
 
 
