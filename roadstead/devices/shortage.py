@@ -1,4 +1,4 @@
-"""What stands in the way of each request of claims that cannot be allocated, in words.
+"""Why the requests of claims cannot be satisfied, in words.
 
 Requests are looked at one by one: constraints, counters, capacities and the other requests of the
 pod are not. Only explanations read this.
