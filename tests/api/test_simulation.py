@@ -49,7 +49,8 @@ def test_a_temporary_folder_is_removed_with_the_result() -> None:
 
     assert result.summary.seed == 7
     assert set(result.tables) == {
-        *("pods", "classes", "attempts", "events", "nodes", "devices", "allocations", "samples")
+        *("pods", "classes", "attempts", "events", "nodes", "devices", "allocations", "samples"),
+        "class_samples",
     }
     del result
     assert not folder.exists()
