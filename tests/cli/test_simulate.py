@@ -97,7 +97,7 @@ def test_the_tables_of_a_run_keep_every_rule(run: Run, played: Path) -> None:
     ("table", "change", "text"),
     [
         ("pods", "waited_us + 1 AS waited_us", "by its creation and bind"),
-        ("pods", "created_us AS first_tried_us", "by its attempts"),
+        ("pods", "bound_us AS first_tried_us", "by its attempts"),
         ("class_samples", "pending + 1 AS pending", "created pods are not the sum of"),
     ],
 )
