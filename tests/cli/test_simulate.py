@@ -93,6 +93,25 @@ def test_the_tables_of_a_run_keep_every_rule(run: Run, played: Path) -> None:
     assert result.exit_code == 0, result.stdout
 
 
+@pytest.mark.parametrize(
+    ("table", "change", "text"),
+    [
+        ("pods", "waited_us + 1 AS waited_us", "by its creation and bind"),
+        ("pods", "bound_us AS first_tried_us", "by its attempts"),
+        ("class_samples", "pending + 1 AS pending", "created pods are not the sum of"),
+    ],
+)
+def test_check_finds_a_wrong_value(
+    run: Run, played: Path, table: str, change: str, text: str
+) -> None:
+    planted(played, table, change)
+
+    result = run("check", played, "--show", "0")
+
+    assert result.exit_code == 1
+    assert text in result.stdout
+
+
 DEVICES = Path(__file__).parents[2] / "docs" / "examples" / "devices"
 
 
