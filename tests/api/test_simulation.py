@@ -49,13 +49,8 @@ def test_a_temporary_folder_is_removed_with_the_result() -> None:
 
     assert result.summary.seed == 7
     assert set(result.tables) == {
-<<<<<<< HEAD
-        *("pods", "classes", "attempts", "events", "nodes", "devices", "allocations"),
-        *("samples", "class_samples"),
-=======
         *("pods", "classes", "attempts", "events", "nodes", "devices", "allocations", "samples"),
         "class_samples",
->>>>>>> r20a
     }
     del result
     assert not folder.exists()
