@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
+from roadstead.protocol.claim_bounds import CLAIM_MAX_CONSUMERS
 from roadstead.protocol.objects.base import (
     ApiModel,
     Count,
@@ -33,7 +34,6 @@ CLAIM_MAX_CONSTRAINTS = 32
 # Of a class and of a claim; an allocation has those of both.
 CLAIM_MAX_CONFIGS = 32
 CLAIM_MAX_RESULTS = 32
-CLAIM_MAX_CONSUMERS = 256
 REQUEST_MAX_ALTERNATIVES = 8
 MAX_SELECTORS = 32
 MAX_TOLERATIONS = 16

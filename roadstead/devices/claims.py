@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from roadstead.facts.devices import Consumer, DeviceClaimFacts
 from roadstead.facts.pod import PodClaim, PodFacts
 from roadstead.facts.quoting import go_quote
-from roadstead.protocol.objects.devices import CLAIM_MAX_CONSUMERS
+from roadstead.protocol.claim_bounds import CLAIM_MAX_CONSUMERS
 
 Claims = Mapping[str, DeviceClaimFacts]
 

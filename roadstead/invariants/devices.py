@@ -31,7 +31,7 @@ from roadstead.invariants.amounts import amount_of
 from roadstead.invariants.device_inventory import DeviceId, Inventory, Pool, newest_of_pools
 from roadstead.invariants.device_requests import allocation_errors
 from roadstead.invariants.world import matches_terms
-from roadstead.protocol.objects.devices import CLAIM_MAX_CONSUMERS
+from roadstead.protocol.claim_bounds import CLAIM_MAX_CONSUMERS
 
 _IMPLICIT = "deviceclass.resource.kubernetes.io/"
 """With the name of a class: an extended resource that every class serves by default."""

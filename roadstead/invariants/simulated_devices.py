@@ -18,7 +18,7 @@ from roadstead.invariants.simulated_rows import (
     PodRow,
     RunViolation,
 )
-from roadstead.protocol.objects.devices import CLAIM_MAX_CONSUMERS
+from roadstead.protocol.claim_bounds import CLAIM_MAX_CONSUMERS
 
 RULE = "devices"
 POD_NAME = "*"

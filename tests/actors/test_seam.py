@@ -204,7 +204,7 @@ async def test_a_too_long_message_is_refused():
 
 
 async def test_a_reply_of_another_type_is_refused():
-    with pytest.raises(CodecError, match="ActorStatus: want a list of 7"):
+    with pytest.raises(CodecError, match="ActorStatus: want a list of 8"):
         await asked("not a status")
 
 

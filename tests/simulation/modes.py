@@ -74,9 +74,7 @@ def with_kernel(scenario, seed):
     draw = random.Random(f"kernel {seed}")
     settings = scenario.plan.settings
     how = {"batch": draw.choice((8, 32, 128)), "kernel": True}
-    names = set(Settings.model_fields) - {"schedulers", "batch", "kernel"}
-    kept = {name: getattr(settings, name) for name in names}
-    settings = Settings(**{"schedulers": draw.choice((1, 2))} | kept | how)
+    settings = _checked(settings, {"schedulers": draw.choice((1, 2))} | how)
     more = tuple(
         node(
             name,
