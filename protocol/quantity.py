@@ -2,8 +2,8 @@
 
 A quantity is `unscaled * 10**exponent`, in integers of any size, never floats. Upstream keeps most
 quantities in an int64 and the rest in a big decimal, and the result of `value()` where an int64
-overflows depends on which of the two it was; `is_big` records that, so that even those results are
-upstream's.
+overflows differs between the two. `is_big` records which of them upstream uses, so that even those
+results are upstream's.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ Format = Literal["DecimalSI", "BinarySI", "DecimalExponent"]
 TEXT_MAX_CHARS = 1000
 """Bound of this project: longer texts are refused."""
 EXPONENT_SPAN_MAX = 4000
-"""Quantities whose exponents differ by more are not added; larger exponents are not expanded."""
+"""Limit of the zeros that are written out: quantities whose exponents differ by more are not added,
+and big decimals with a larger exponent are refused (`QuantityError`)."""
 
-# Powers of ten: upstream keeps no digit below a nano.
+# Exponents of ten. Upstream rounds smaller fractions up to whole nanos.
 _NANO, _MILLI = -9, -3
 _CACHED_MAX_CHARS = 32
 # Any number of so many digits fits an int64.
@@ -54,7 +55,8 @@ class QuantityError(ValueError):
 class Quantity:
     """An exact amount. Equal amounts are equal whatever their notation ("1" and "1000m").
 
-    text: the notation to print, if it is known to be canonical; "" otherwise.
+    text: the parsed text, if upstream takes it for canonical and prints it again; "" if the
+        notation is computed when it is printed.
     """
 
     unscaled: int
@@ -96,7 +98,7 @@ class Quantity:
         if self.sign != other.sign or not self.unscaled:
             return (self.sign > other.sign) - (self.sign < other.sign)
         size, other_size = _digits_before_point(self), _digits_before_point(other)
-        # Different magnitudes are compared without expanding either number.
+        # Different magnitudes are compared without writing out the zeros of either number.
         if size != other_size:
             return self.sign if size > other_size else -self.sign
         amount, other_amount, _ = _aligned(self, other)
@@ -170,17 +172,21 @@ def _parse_decimal(
     digits, scale = whole + fraction, exponent - len(fraction)
     if len(digits) > _INT64_DIGITS or scale < _NANO:
         return _parse_big(sign, digits, scale, notation)
+    # Upstream's test. It ignores a "+" and zeros in front, and accepts some fractions: "+5", "05"
+    # and "5.500k" are printed as written, too.
     is_canonical = scale % 3 == 0 and digits[0] != "0" and not digits.endswith("000")
     canonical = text if is_canonical or text == "0" else ""
     return Quantity(_signed(sign, int(digits)), scale, notation, text=canonical)
 
 
 def _parse_binary(text: str, sign: str, whole: str, fraction: str, bits: int) -> Quantity:
-    # Upstream's estimate of the decimal digits: a bit counts as 0.3 of one, and 14 are few enough.
+    # Upstream estimates the decimal digits, 0.3 for each bit of the suffix, and uses an int64 for
+    # up to 14.
     if fraction or len(whole) + bits * 3 // 10 > _INT64_DIGITS - 4:
         return _parse_big(sign, whole + fraction, -len(fraction), "BinarySI", bits)
     mantissa = int(whole)
-    # What 8 does not divide, 1024 does not divide: the canonical notation has no larger suffix.
+    # Upstream's test: a number that is not divisible by 8 is not divisible by 1024 either, so no
+    # larger suffix is possible. For others, the notation is computed when it is printed.
     canonical = text if mantissa & 7 else ""
     return Quantity(_signed(sign, mantissa << bits), 0, "BinarySI", text=canonical)
 
@@ -188,7 +194,8 @@ def _parse_binary(text: str, sign: str, whole: str, fraction: str, bits: int) ->
 def _parse_big(sign: str, digits: str, scale: int, notation: Format, bits: int = 0) -> Quantity:
     """Return a quantity that upstream keeps as a big decimal.
 
-    As upstream: a BinarySI amount is at most the largest int64, and below 1 it becomes DecimalSI.
+    As upstream: a BinarySI amount above the largest int64 is reduced to it, and one below 1 becomes
+    DecimalSI.
     """
     amount = int(digits) << bits
     if amount:
@@ -204,7 +211,7 @@ def _round_to_nano(amount: int, scale: int) -> tuple[int, int]:
     if scale >= _NANO:
         _check_span(scale)
         return amount * _power_of_10(scale - _NANO), _NANO
-    # No text is long enough for more digits than that.
+    # An amount has fewer digits than this, so that dropping more of them gives the same result.
     digits_dropped = min(_NANO - scale, 2 * TEXT_MAX_CHARS)
     return -(-amount // _power_of_10(digits_dropped)), _NANO
 
@@ -229,7 +236,7 @@ def _is_int64(value: int) -> bool:
 def _scaled_int64(value: int, shift: int) -> int:
     """int64Amount.AsScaledInt64: on overflow some shifts wrap and others return 0, as upstream.
 
-    10**20 exceeds every int64, so that larger powers give the same results.
+    The power is limited to 10**20, which exceeds every int64: larger ones give the same result.
     """
     if shift < 0:
         magnitude = -(-abs(value) // _power_of_10(min(-shift, _INT64_DIGITS + 2)))
@@ -241,7 +248,10 @@ def _scaled_int64(value: int, shift: int) -> int:
 
 
 def _scaled_big(unscaled: int, shift: int) -> int:
-    """scaledValue of scale_int.go: every negative amount takes the branch for small ones."""
+    """scaledValue of scale_int.go of 1.34, which tests whether an amount is small without `abs`.
+
+    So every negative amount is treated as if it fitted an int64, and a large one wraps.
+    """
     if shift >= 0:
         # Go converts a float beyond int64 to the smallest int64.
         factor = _power_of_10(shift) if shift <= _INT64_DIGITS else _INT64_MIN
@@ -303,7 +313,8 @@ def _canonical(quantity: Quantity) -> str:
         whole = unscaled * _power_of_10(exponent)
         if abs(whole) >= 1024:
             return _binary_string(whole)
-    # Each third power of ten has a suffix.
+    # Each third power of ten up to 18 has a suffix. As in upstream 1.34, a larger exponent is
+    # dropped: 10**21 prints "1" (later corrected there: kubernetes/kubernetes#140459).
     excess = exponent % 3
     mantissa, exponent = unscaled * _power_of_10(excess), exponent - excess
     if quantity.format == "DecimalExponent":
@@ -315,4 +326,5 @@ def _binary_string(whole: int) -> str:
     bits = 0
     while whole % 1024 == 0:
         whole, bits = whole >> 10, bits + 10
+    # As in upstream 1.34, an exponent above that of Ei is dropped: 2**70 prints "1".
     return f"{whole}{_BINARY_NAMES.get(bits, '')}"

@@ -1,4 +1,4 @@
-"""Messages to the binder: commits, evictions, and reads of both."""
+"""Requests to the binder, and its answers: commits, evictions, reads, and the end of a run."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ from roadstead.storage.claim_messages import BoundVolumes
 class BindBatch:
     """Scheduler → binder: commit these pods. The same token gets the same answer.
 
-    owner, epoch: of the scheduler. volumes: the bindings of those attempts that bind claims.
-    read_versions: version of each node's row at the decision, with `conflicts: version`.
-    transactions: name of each pod's all-or-nothing transaction, "" for none; empty if no pod has
-    one. number: place in the scheduler's order of batches (`actors/binder/order.py`); 0 for none.
+    pods, nodes, tokens, read_versions, transactions have one entry for each pod, in one order; the
+    last two may be empty. owner, epoch: of the scheduler. volumes: the bindings of claims by those
+    attempts that have any. read_versions: version of each node's row at the decision, if the
+    setting `conflicts` is `version`. transactions: name of each pod's all-or-nothing transaction,
+    "" for none; empty if no pod has one. number: sequence number of the batch, from 1 for each
+    scheduler, by which the binder orders them (`actors/binder/order.py`); 0 for none.
     """
 
     owner: str
@@ -36,7 +38,10 @@ class BindBatch:
 
 @dataclass(frozen=True, slots=True)
 class BoundPage:
-    """Binder → client: a page of the committed binds, in commit order. total: of all pages."""
+    """Binder → client: where pods are bound, one page, in commit order.
+
+    total: number of binds on all pages.
+    """
 
     uids: tuple[str, ...]
     nodes: tuple[str, ...]
@@ -47,8 +52,8 @@ class BoundPage:
 class Evict:
     """Scheduler → binder: evict these victims.
 
-    preemptors: namespace/name of the preemptor of each. A second copy evicts no further pods.
-    claims: (key, UID) of claims of devices to be deallocated, each for the pod with this UID.
+    preemptors: namespace/name of the preemptor of each. A repeated message evicts no further pods.
+    claims: (key of a device claim, UID of the pod for which it is to be deallocated).
     """
 
     uids: tuple[str, ...]
@@ -58,14 +63,20 @@ class Evict:
 
 @dataclass(frozen=True, slots=True)
 class Evicted:
-    """Binder → scheduler: the requested pods that are evicted now; unknown ones are left out."""
+    """Binder → scheduler: the requested pods that are deleted, by this request or an earlier one.
+
+    Pods that the binder does not know are left out.
+    """
 
     pods: PodList
 
 
 @dataclass(frozen=True, slots=True)
 class PreemptedPage:
-    """Binder → client: a page of the evicted pods, in the order of their eviction."""
+    """Binder → client: a page of the evicted and deleted pods, in the order of their removal.
+
+    total: number of pods on all pages.
+    """
 
     pods: tuple[RemovedPod, ...]
     total: int
@@ -73,7 +84,10 @@ class PreemptedPage:
 
 @dataclass(frozen=True, slots=True)
 class ClaimsPage:
-    """Binder → client: a page of the claims of devices, allocated or not."""
+    """Binder → client: a page of the device claims, allocated or not.
+
+    total: number of claims on all pages.
+    """
 
     claims: tuple[DeviceClaimFacts, ...]
     total: int
@@ -81,11 +95,11 @@ class ClaimsPage:
 
 @dataclass(frozen=True, slots=True)
 class CommitPage:
-    """Binder → client: a page of commits.
+    """Binder → client: when commits were acknowledged, one page, in commit order.
 
-    times: (number of consecutive UIDs, time of their acknowledgement by the binder's clock,
-    processor time of the binder's process then), in the order of the UIDs, in seconds. now_s,
-    processor_s: these two times when the answer is sent. total: commits so far.
+    times: for each run of UIDs that were acknowledged together: how many they are, and then the
+    binder's clock and the processor time of its process, both in seconds. now_s, processor_s: these
+    two when the answer is made. total: number of commits on all pages.
     """
 
     uids: tuple[str, ...]
@@ -97,9 +111,10 @@ class CommitPage:
 
 @dataclass(frozen=True, slots=True)
 class OutcomePart:
-    """Client → binder: a part of the outcome's file, at an offset. is_last: the file is complete.
+    """Client → binder: a part of the file with the run's decisions (`RunOutcome`), at an offset.
 
-    A second copy changes nothing.
+    The binder stores the file next to the journal. A repeated message changes nothing. is_last: the
+    file is complete.
     """
 
     offset: int
@@ -109,18 +124,19 @@ class OutcomePart:
 
 @dataclass(frozen=True, slots=True)
 class OutcomeSize:
-    """Binder → client: how many bytes of the outcome's file the binder has."""
+    """Binder → client: how many bytes of that file the binder has."""
 
     size_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class RunEnded:
-    """Client → binder: the run ended. digest: of the outcome, a file in the journal's folder."""
+    """Client → binder: the run ended. digest: of the file with its outcome."""
 
     digest: str
 
 
+# Client → binder: add pods, which may be bound from now on.
 ADD_PENDING = method("add_pending", PodList, Nothing)
 BIND = method("bind", BindBatch, BindAnswers)
 BOUND = method("bound", PageRequest, BoundPage)

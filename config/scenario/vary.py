@@ -1,7 +1,8 @@
 """Variants of a scenario: values in place of those at some of its keys.
 
-A key is a path in the document, `workload.0.arrivals.poisson.per_hour`, in which an entry of a list
-has its number or its name; or `config`, for one configuration of the scheduler.
+A key is a path in the document, such as `workload.0.arrivals.poisson.per_hour`: each part is a key
+of an object, or the number or name of an entry of a list. The key `config` sets the configuration
+of the scheduler, a file or a preset.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from pathlib import Path as Folder
+from pathlib import Path
 from typing import Final
 
 from roadstead.config.reader import read_document
@@ -22,10 +23,10 @@ from roadstead.config.scenario.structure import known_keys
 from roadstead.protocol.errors import InputError, cut_short
 
 CONFIG: Final = "config"
-"""Key of the scheduler's configuration: a file, else the name of a preset."""
+"""Key of the scheduler's configuration. Its value is a file, if there is one, else a preset."""
 
 CONFIG_PATHS: Final = (("scheduler", "config"), ("scheduler", "preset"))
-"""Paths that `config` sets: configurations by file, and by preset. One value is a list of one."""
+"""Paths that `config` sets, files and presets. Both have lists; one value becomes a list of one."""
 
 NEAR_NAMES_MAX: Final = 3
 """Number of similar names that an error suggests."""
@@ -33,7 +34,7 @@ NEAR_NAMES_MAX: Final = 3
 SOURCE: Final = "--vary"
 """The option, as the source in errors."""
 
-Path = tuple[str | int, ...]
+KeyPath = tuple[str | int, ...]
 """Keys, and numbers of list entries, from the top of the document to a value."""
 
 
@@ -42,12 +43,15 @@ class Axis:
     """A key of a scenario, as written in `--vary`, and its values, each of which is simulated."""
 
     key: str
-    path: Path
+    path: KeyPath
     values: tuple[object, ...]
 
 
 def read_axis(file: ScenarioFile, option: str) -> Axis:
-    """Read `KEY=V1,V2,…`; a value is YAML. Raises InputError, with near names for a wrong key."""
+    """Read `KEY=V1,V2,…`; a value is YAML.
+
+    Raises InputError, for an unknown key with similar names.
+    """
     key, separator, text = option.partition("=")
     if not separator or not text.strip():
         raise InputError("must be KEY=V1,V2,…", source=SOURCE, value=cut_short(option))
@@ -66,17 +70,19 @@ def axis_of(file: ScenarioFile, key: str, values: Iterable[object]) -> Axis:
     return Axis(key, path_of(file.document, key), found)
 
 
-def path_of(document: Mapping[str, object], key: str) -> Path:
-    """Return the path that a key names. Raises InputError, with near names."""
+def path_of(document: Mapping[str, object], key: str) -> KeyPath:
+    """Return the path that a key names. Raises InputError with similar names."""
     if key == CONFIG:
         return (CONFIG,)
-    path: Path = ()
+    path: KeyPath = ()
     value: object = document
     for part in key.split("."):
         found: str | int = part
         if isinstance(value, list):
             found = _entry(value, part, key)
             value = value[found]
+        # None: a key that the document leaves out, or has without a value; the keys below it are
+        # checked by the schema only.
         elif isinstance(value, dict) or value is None:
             _check_key(value or {}, path, part, key)
             value = value.get(part) if isinstance(value, dict) else None
@@ -87,7 +93,7 @@ def path_of(document: Mapping[str, object], key: str) -> Path:
     return path
 
 
-def _check_key(value: Mapping[str, object], path: Path, part: str, key: str) -> None:
+def _check_key(value: Mapping[str, object], path: KeyPath, part: str, key: str) -> None:
     known = list(dict.fromkeys((*value, *known_keys(Scenario, path))))
     if not path:
         known.append(CONFIG)
@@ -125,20 +131,26 @@ def _refused(key: str, rule: str) -> InputError:
 
 
 def vary(file: ScenarioFile, values: Mapping[str, object]) -> ScenarioFile:
-    """Return a scenario with other values at some keys. Raises InputError for an impossible one."""
+    """Return a scenario with other values at some keys.
+
+    Raises InputError if there is no such key, or if the result is not a valid scenario.
+    """
     document = copy.deepcopy(dict(file.document))
-    # The keys of the extended scenario are in the document already.
+    # The document already has the keys of the scenario that `extends` names.
     document.pop("extends", None)
     for key, value in values.items():
         _put(file, document, path_of(document, key), value)
     assignments = ", ".join(f"{key}={cut_short(value)}" for key, value in values.items())
     source = f"{file.main.source} with {assignments}" if values else file.main.source
     varied = read_scenario(json.dumps(document), source=source, directory=file.main.directory)
+    # origins: the file in which each top-level key is written; the names of files in its value are
+    # relative to it.
     return replace(varied, main=file.main, origins=file.origins)
 
 
-def _put(file: ScenarioFile, document: dict[str, object], path: Path, value: object) -> None:
+def _put(file: ScenarioFile, document: dict[str, object], path: KeyPath, value: object) -> None:
     if path == (CONFIG,):
+        # `ScenarioFile.file` makes the path relative to the file in which the key is written.
         is_file = os.path.isfile(file.file(CONFIG_PATHS[0], str(value)))
         for each, is_chosen in zip(CONFIG_PATHS, (is_file, not is_file), strict=True):
             _put(file, document, each, [str(value)] if is_chosen else [])
@@ -179,16 +191,18 @@ def unpacked(plain: Mapping[str, object]) -> ScenarioFile:
     source, text = str(plain["source"]), str(plain["document"])
     document = read_document(text, source=source)
     assert isinstance(document, dict), "a packed scenario"
+    # As in `vary`: the document has the keys of the scenario that `extends` names.
     document.pop("extends", None)
     text = json.dumps(document)
-    varied = read_scenario(text, source=source, directory=Folder(str(plain["directory"])))
-    # The texts of the files are not packed, so that errors name no lines of theirs.
+    varied = read_scenario(text, source=source, directory=Path(str(plain["directory"])))
+    # The texts of the files are not packed, so that errors cannot name their lines. Each origin
+    # gets the JSON document instead.
     origins = plain["origins"]
     assert isinstance(origins, dict), "a packed scenario"
     return replace(
         varied,
         origins={
-            key: SourceText(str(name), text, Folder(str(folder)))
+            key: SourceText(str(name), text, Path(str(folder)))
             for key, (name, folder) in origins.items()
         },
     )

@@ -1,6 +1,20 @@
-"""Compiled updates of cells, groups of rows that are equal for spread and affinity.
+"""Compiled functions that build and update cells, and choose a row from them.
 
-For layouts, slots and the fields of `Cells` see `counter_arrays.py`.
+A cell is a set of rows that are equal for the spread constraints and the inter-pod affinity of a
+class; they are evaluated once. `Cells` and `CounterArrays` (`counter_arrays.py`) and `RowArrays`
+and `Totals` (`arrays.py`) describe the arrays. The words used here:
+
+- c: index of a pod class. counter: index of a table of counts by topology domain.
+- counter set: the consecutive counters of a class, from `set_begin`. slot: a counter's number
+  within its counter set.
+- layout: the cells of one counter set and one index of static scores, which classes share.
+- position: index of a row in the order of the rows' sort keys; `row_at[position]` is the row.
+- bucket: a range of consecutive positions; `Totals.top` has its highest total for each class.
+- group: normalization group, rows with equal raw static scores (`Totals`).
+- own-domain counter: one in which each row is its own domain, as with hostname. Placed pods change
+  the counts of single rows in it, so rows move between cells.
+- static_cell: the same number for all cells that differ in the counts of own-domain counters only;
+  a row moves between these.
 """
 
 from __future__ import annotations
@@ -16,9 +30,10 @@ from roadstead.kernel.jit import bucket_at, inlined, internal, rank_of
 def slot_of(
     counters: CounterArrays, layout: int, counter_set: int, counter: int
 ) -> tuple[int, int]:
-    """Return the slot of a counter in all_domains, and the index of its first count.
+    """Return the index of a counter in the caller's all_domains, and that of its first count.
 
-    all_domains has the domains of rows by topology key, or those of cells by slot of the layout.
+    all_domains is `CounterArrays.domains` with NO_CELLS: its first index is the topology key. Else
+    it is `Cells.domains` of the layout, and the index is the counter's slot.
     """
     if layout == NO_CELLS:
         return counters.key[counter], counters.count_begin[counter]
@@ -28,7 +43,10 @@ def slot_of(
 
 @inlined
 def build_cells(cells: Cells, totals: Totals, c: int) -> None:
-    """Compute the number of feasible rows in each cell, and their highest total, for a class."""
+    """Compute the feasible rows of each cell for a class.
+
+    feasible: how many there are. top: their highest total. tied: how many have it.
+    """
     layout, total = cells.layout_of_class[c], totals.total[c]
     for cell in range(cells.cell_count[layout]):
         cells.top[c, cell], cells.tied[c, cell], cells.feasible[c, cell] = INFEASIBLE, 0, 0
@@ -73,7 +91,8 @@ def change_cell(cells: Cells, c: int, position: int, old: int, new: int) -> None
 
 @inlined
 def _count_of_row(counters: CounterArrays, counter: int, row: int) -> int:
-    """Return the count of a row in a counter in which it is its own domain."""
+    """Return the count of a row in an own-domain counter."""
+    # Counts of HOST are stored by row, those of other types by domain.
     at = counters.count_begin[counter]
     if counters.kind[counter] == HOST:
         return int(counters.counts[at + row])
@@ -83,7 +102,7 @@ def _count_of_row(counters: CounterArrays, counter: int, row: int) -> int:
 
 @inlined
 def _has_counts_of(counters: CounterArrays, layout: int, cell: int, row: int) -> bool:
-    """Whether a row has the counts of a cell in all counters in which it is its own domain."""
+    """Whether a row has the counts of a cell in all own-domain counters."""
     cells, first = counters.cells, counters.set_begin[counters.cells.counter_set[layout]]
     same = True
     for slot in range(cells.is_own_domain.shape[1]):
@@ -97,8 +116,8 @@ def _has_counts_of(counters: CounterArrays, layout: int, cell: int, row: int) ->
 def _new_cell(counters: CounterArrays, layout: int, source: int, row: int) -> int:
     """Add a cell for a row of cell `source`, and return it; -1 if the arrays are full.
 
-    If they are full, the row stays in a cell whose counts it does not have, so rows are evaluated
-    from now on (`is_full`).
+    If they are full, the row stays in a cell whose counts it does not have. With `is_full`, rows
+    are evaluated one by one from now on, not cells.
     """
     cells, first = counters.cells, counters.set_begin[counters.cells.counter_set[layout]]
     cell = cells.cell_count[layout]
@@ -111,8 +130,10 @@ def _new_cell(counters: CounterArrays, layout: int, source: int, row: int) -> in
     cells.is_scored[layout, cell] = cells.is_scored[layout, source]
     for slot in range(cells.is_own_domain.shape[1]):
         domain = cells.domains[layout, slot, source]
+        # Read for SOFT counters only, which are never own-domain counters.
         cells.soft_domains[layout, slot, cell] = cells.soft_domains[layout, slot, source]
         if cells.is_own_domain[layout, slot]:
+            # Each cell is a domain of its own, with the count that each of its rows has.
             domain = cell if domain >= 0 else -1
             counters.counts[cells.count_begin[layout, slot] + cell] = _count_of_row(
                 counters, first + slot, row
@@ -126,7 +147,10 @@ def _new_cell(counters: CounterArrays, layout: int, source: int, row: int) -> in
 
 @internal
 def move_row(counters: CounterArrays, totals: Totals, layout: int, row: int, position: int) -> None:
-    """Move a row that got a pod to the cell with its counts; if there is none, to a new cell."""
+    """Move a row that got a pod to the cell whose own-domain counts it has now, else to a new one.
+
+    If the arrays are full, it stays in its cell.
+    """
     cells = counters.cells
     old = cells.cell_at[layout, position]
     if cells.is_full[layout] or _has_counts_of(counters, layout, old, row):
@@ -142,6 +166,7 @@ def move_row(counters: CounterArrays, totals: Totals, layout: int, row: int, pos
         new = _new_cell(counters, layout, old, row)
     if new < 0:
         return
+    # For `in_best_cells`, which needs the cells as they were at the decision.
     cells.last_move[layout, 0], cells.last_move[layout, 1] = position, old
     cells.cell_at[layout, position] = new
     for c in range(cells.layout_of_class.shape[0]):
@@ -153,9 +178,12 @@ def move_row(counters: CounterArrays, totals: Totals, layout: int, row: int, pos
 
 @inlined
 def recompute_cell_top(table: RowArrays, cells: Cells, totals: Totals, c: int, cell: int) -> None:
-    """Compute the highest total of a cell again, from the buckets that may have it."""
+    """Compute the highest total of a cell again, from the buckets that may have it.
+
+    The cell must have a feasible row.
+    """
     layout, total = cells.layout_of_class[c], totals.total[c]
-    # Above INFEASIBLE: buckets and rows that are not feasible are skipped.
+    # Begin above INFEASIBLE, so that rows that are not feasible, and buckets of them, are skipped.
     highest, tied = INFEASIBLE + 1, 0
     for bucket in range(BUCKETS):
         if totals.top[c, bucket] >= highest:
@@ -177,14 +205,21 @@ def choose_in_cells(
     highest: int,
     ties: int,
 ) -> int:
-    """Return the row that the tie-break selects among the best rows of the best cells."""
+    """Return the row that the tie-break selects among the best rows of the best cells.
+
+    highest: the highest total of a cell (`counters.total`), with spread and affinity scores. ties:
+    number of rows that have it.
+    """
     cells, total = counters.cells, totals.total[c]
     layout, lowest = cells.layout_of_class[c], np.int64(np.iinfo(np.int64).max)
-    # The lowest total of the best cells: buckets whose highest total is lower are skipped.
+    # cells.total: the total of a cell's best rows without spread and affinity scores, as in
+    # `total`. lowest: the lowest of the best cells; buckets whose highest total is lower are
+    # skipped.
     for cell in range(cells.cell_count[layout]):
         if counters.total[cell] == highest:
             lowest = min(lowest, np.int64(cells.total[cell]))
-    # Of many tied rows, one is in the first few buckets in the order of the tie-break.
+    # If many rows are tied, read buckets in tie-break order, from the highest ranks down
+    # (`rank_of`), and stop at the first that has one of them: it is one of the first few.
     are_many = ties >= FEW_TIES
     found, best = -1, np.uint64(0)
     for back in range(BUCKETS):

@@ -18,16 +18,17 @@ CPU, MEMORY, EPHEMERAL_STORAGE = 0, 1, 2
 """Codes of the resources that every process interns first (`STANDARD_RESOURCES`)."""
 
 LARGE_REQUEST = 1 << 50
-"""Above this, sums over the pods of a node may wrap around; 8,000 pods of less can not."""
+"""Sums over 8,000 pods on a node fit an int64 up to this amount; above it, they may wrap around."""
 
 _CodeOf = Callable[[str], int]
 """Returns the code of a resource name."""
 
 
 class _SharedData:
-    """The data that classes share if they differ only in the claims of devices that they name.
+    """The data that classes share if they differ only in the device claims that they name.
 
-    Attributes as in `PodClass`. index: number of this object in its `PodClasses`.
+    index: number of this object in its `PodClasses`. The other attributes are explained in
+    `PodClass`, below.
     """
 
     __slots__ = (
@@ -50,6 +51,7 @@ class _SharedData:
         self.request_of = {k: v for k, v in facts.requests if is_counted_resource(k)}
         self.coded_requests = tuple([(code(name), n) for name, n in self.request_of.items() if n])
         self.nonzero = facts.nonzero_cpu_milli, facts.nonzero_memory_bytes
+        # container_requests is set only for pods with pod-level requests; it has these defaults.
         self.scoring_requests: dict[str, int] = (
             self.request_of | dict(zip(("cpu", "memory"), self.nonzero, strict=True))
             if facts.container_requests is None
@@ -63,9 +65,11 @@ class PodClass:
     """The pods with equal facts.
 
     index: number of the class in its `PodClasses`, in order of first use.
-    shape: equal for classes that differ only in the amounts of their requests.
-    effect_shape: equal for classes that differ only in these amounts and in the names of their
-        claims of devices: a key of their effects (`Profile.effect_key`).
+    facts: those of the pods. facts.claims_as is the pod that owns and uses the device claims.
+    shape: equal for classes that differ only in the amounts of their requests, but not in which of
+        them are 0.
+    effect_shape: like shape, but of the device claims only whether there are any: a key of the
+        pods' effects (`Profile.effect_key`).
     request_of: requested amount by resource, of the resources that nodes count.
     coded_requests: (code of a resource, amount) for each of `request_of`, without zero amounts.
     nonzero: cpu in milli-CPU and memory in bytes as scoring counts a pod on a node (upstream's
@@ -107,7 +111,10 @@ class PodClass:
         self.is_large = shared.is_large
 
     def only_class(self, count: int) -> dict[PodClass, int]:
-        """Return the mapping {self: count}, shared by all callers; it must not be modified."""
+        """Return the mapping {self: count}, for a node that has pods of this class only.
+
+        All callers share the mapping; it must not be modified.
+        """
         found = self._only_class.get(count)
         if found is None:
             found = self._only_class[count] = {self: count}
@@ -134,19 +141,23 @@ class PodClasses:
     def __init__(self) -> None:
         self.resources: CodeInterner[str] = CodeInterner(STANDARD_RESOURCES)
         self.pod_classes: list[PodClass] = []
-        # By index of the shared data, device_claims and claims_as: with all facts as the key, the
-        # large shared part would be hashed again for each pod with claims.
+        # By index of the shared data, device_claims and claims_as. The key has the index in place
+        # of the shared facts, which would be hashed again for each pod with claims.
         self._index_of: dict[Hashable, int] = {}
         self._shared_data: dict[Hashable, _SharedData] = {}
         # The key and the data of the last facts.
         self._last_shared: tuple[Hashable, _SharedData | None] = (), None
-        # By `id` of the facts, for objects that are passed again.
+        # By `id` of the facts that a class keeps: no other object gets this id.
         self._by_id: dict[int, PodClass] = {}
         self._shapes: CodeInterner[Hashable] = CodeInterner()
         self._with_claims: dict[Hashable, PodClass] = {}
 
     def pod_class(self, facts: PodFacts) -> PodClass:
-        """Return the one PodClass of these facts; cheap if the same object was passed before."""
+        """Return the one PodClass of these facts.
+
+        Fast for the object from which the class was made. An equal object is compared with the last
+        facts or else hashed, each time.
+        """
         known = self._by_id.get(id(facts))
         if known is not None and known.facts is facts:
             return known
@@ -160,10 +171,11 @@ class PodClasses:
         return self.pod_classes[index]
 
     def _shared_data_of(self, facts: PodFacts) -> _SharedData:
+        # `other_fields_of` returns all fields but the amounts and the device claims.
         key = other_fields_of(facts), amounts_of(facts), bool(facts.device_claims)
         last, found = self._last_shared
-        # Pods of one kind have the same objects in their fields, which compare sooner than they
-        # hash.
+        # Successive pods often share the objects in their fields: comparing an object with itself
+        # is faster than hashing it.
         if found is not None and key == last:
             return found
         found = self._shared_data.get(key)
@@ -174,8 +186,8 @@ class PodClasses:
         return found
 
     def with_claims(self, pod: PodClass, claims: tuple[PodClaim, ...]) -> PodClass:
-        """Return the class with other claims of devices, and without the pod that owns them."""
-        # Together, these are all facts but the pod's own claims and `claims_as`.
+        """Return the class with these device claims and `claims_as` None, else as `pod`."""
+        # The shape and the amounts are all facts of `pod` but its device claims and `claims_as`.
         key = pod.effect_shape, amounts_of(pod.facts), claims
         found = self._with_claims.get(key)
         if found is None:
@@ -193,7 +205,7 @@ class PodClasses:
 
 
 def _effect_shape_of(facts: PodFacts) -> Hashable:
-    """Return all facts but amounts and claims of devices, and which amounts are above 0."""
+    """Return all facts but amounts and device claims, and which amounts are above 0."""
     container_requests = facts.container_requests
     return (
         other_fields_of(facts),
