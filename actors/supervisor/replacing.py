@@ -3,7 +3,7 @@
     lost        replaced                     state restored from
     binder      binder                       its journal
     worker      worker                       the cache
-    scheduler   scheduler                    the cache; the binder, for the ends of its attempts
+    scheduler   scheduler                    the cache; how its attempts ended: the binder
     queue       queue, schedulers            the binder: pending pods
     cache       cache, workers, schedulers   the binder: nodes, bound pods, bound claims
     copy        copy                         the journal, which the binder sends again
@@ -79,7 +79,7 @@ from roadstead.facts.pod import Pod
 from roadstead.facts.pod_groups import group_key
 
 SENDS_TO_NEW = 4
-"""How often a message to a new incarnation is sent before the actor is replaced again."""
+"""How many times a message is sent during a replacement before the replacement is repeated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +92,11 @@ class Restart:
 
 def in_gangs(pods: Iterable[Pod]) -> list[Pod]:
     """Return the pods that belong to a gang."""
-    return [(who, facts) for who, facts in pods if group_key(facts) is not None]
+    return [(identity, facts) for identity, facts in pods if group_key(facts) is not None]
 
 
 class Budget:
-    """Limit of replacements of one actor: `TIMES` in any `WINDOW_S`."""
+    """Limit of replacements of each actor: `TIMES` in any `WINDOW_S`."""
 
     TIMES = 5
     WINDOW_S = 60.0
@@ -115,13 +115,15 @@ class Budget:
         return True
 
 
-def actors_to_replace(lost_actors: Iterable[str], hosts: Mapping[str, set[str]]) -> set[str]:
-    """Return all actors to replace if some are lost. hosts: process → the actors in it."""
-    everyone = {name for names in hosts.values() for name in names}
+def actors_to_replace(
+    lost_actors: Iterable[str], actors_of_process: Mapping[str, set[str]]
+) -> set[str]:
+    """Return all actors to replace if some are lost."""
+    everyone = {name for names in actors_of_process.values() for name in names}
     found, before = set(lost_actors), set[str]()
     while found != before:
         before = set(found)
-        for colocated in hosts.values():
+        for colocated in actors_of_process.values():
             found |= colocated if colocated & found else set()
         dependents_of = ((CACHE, (WORKER, SCHEDULER)), (QUEUE, (SCHEDULER,)))
         for lost, dependents in dependents_of:
@@ -141,18 +143,20 @@ class Refill:
         self._settings = settings
 
     async def fill(self, names: set[str]) -> None:
-        """Restore the state of these actors; schedulers then wait for RUN."""
+        """Restore the state of these actors. Schedulers decide nothing before they receive RUN."""
         schedulers = [scheduler_name(index) for index in range(self._settings.scheduler_count)]
         if JOURNAL_COPY in names:
             # First of all: the binder's other answers wait for the copy.
             await self._call(BINDER, PAIR_AGAIN, NOTHING)
-        # Then fence: later the binder is asked how old attempts ended, and after its answer none
-        # of them may commit (docs/decisions/0014). A new binder may have no record of a scheduler's
-        # epoch, and would accept the first one that it receives: so it fences all schedulers.
+        # Fence, so that the binder refuses earlier epochs, before asking how old attempts ended: no
+        # attempt may commit after that answer (docs/decisions/0014). If the binder is new, fence
+        # all schedulers: it may have no record of a scheduler's epoch, and would accept the first
+        # epoch that it receives.
         for name in schedulers if BINDER in names else sorted(names.intersection(schedulers)):
             await self._call(BINDER, FENCE_OWNER, OwnerEpoch(name, self._epochs[name]))
         if CACHE in names:
             await self._fill_cache()
+        # Schedulers and workers, which receive the cache's changes.
         for name in sorted(names.intersection(follower_names(self._settings))):
             await self._call(CACHE, RESTREAM, Restream(name, self._epochs[name]))
         if QUEUE in names:
@@ -165,7 +169,7 @@ class Refill:
             await self._reconcile_nominations()
 
     async def _call(self, name: str, method: Method[Q, A], message: Q) -> A:
-        """Send a message and return the reply; resent after a missed deadline (`SENDS_TO_NEW`)."""
+        """Send a message, again after a missed deadline (`SENDS_TO_NEW`); return the reply."""
         timeout_s = self._settings.deadlines.call_s
         for _ in range(SENDS_TO_NEW - 1):
             with contextlib.suppress(DeadlineError):
@@ -173,11 +177,14 @@ class Refill:
         return await self._refs[name].call(method, message, timeout_s=timeout_s)
 
     async def _fill_cache(self) -> None:
+        # The changes of claims and volumes by commits, in order.
         await self._call(CACHE, LOAD_STORAGE, await self._call(BINDER, STORAGE_LOG, NOTHING))
         await self._call(CACHE, MERGE_REVISIONS, await self._call(BINDER, REVISIONS, NOTHING))
+        # The total is unknown until the first page arrives; with 1, that page is requested.
         start, total = 0, 1
         while start < total:
             page = await self._call(BINDER, NODES_PAGE, PageRequest(start, PAGE))
+            # page.revision: the highest one that the binder has recorded for any node.
             await self._call(CACHE, ADD_NODES, node_batch(page.nodes, page.revision))
             start, total = start + PAGE, page.total
         async for pod_page in self._pod_pages():
@@ -189,8 +196,12 @@ class Refill:
     async def _fill_queue(self) -> None:
         async for pod_page in self._pod_pages():
             pods = list(zip(pod_page.pods.pods(), pod_page.nodes, strict=True))
-            ran = set(pod_page.ran)
-            bound = [pod for n, (pod, node) in enumerate(pods) if node and n not in ran]
+            # By index in the page; these pods have a node but were not bound by the run.
+            running_at_start = set(pod_page.ran)
+            bound = [
+                pod for n, (pod, node) in enumerate(pods) if node and n not in running_at_start
+            ]
+            # The queue counts the bound members of gangs.
             if members := in_gangs(bound):
                 revision = pod_page.pods.revision
                 await self._call(QUEUE, BOUND_MEMBERS, pod_list(members, revision))
@@ -202,11 +213,12 @@ class Refill:
                     f"(bounds.queue_max_pods: {self._settings.bounds.queue_max_pods}): it refused "
                     f"{len(answer.refused)} pods that had been accepted. The run ends here."
                 )
-        # An empty page, for its total.
-        done = await self._call(BINDER, BOUND, PageRequest(0, 0))
-        await self._call(QUEUE, RESTORED, Restored(done.total))
+        # An empty page, for its total: the queue's status reports bound pods as done.
+        empty_page = await self._call(BINDER, BOUND, PageRequest(start=0, count=0))
+        await self._call(QUEUE, RESTORED, Restored(done=empty_page.total))
 
     async def _pod_pages(self) -> AsyncIterator[PodsPage]:
+        # As for nodes: unknown until the first page arrives.
         start, total = 0, 1
         while start < total:
             page = await self._call(BINDER, PODS_PAGE, PageRequest(start, PAGE))
@@ -216,7 +228,7 @@ class Refill:
     async def _send_evictions(self, names: set[str]) -> None:
         """Send evicted and deleted pods to cache and queue, unless these are new.
 
-        A scheduler may have ended before it reported an eviction.
+        A lost scheduler may have evicted pods without reporting it.
         """
         evicted = await self._call(BINDER, EVICTED_PODS, NOTHING)
         if not evicted.uids:
@@ -224,7 +236,11 @@ class Refill:
         if CACHE not in names:
             await self._call(CACHE, REMOVE_PODS, PodRemoval(evicted.uids))
         if QUEUE not in names:
-            await self._call(QUEUE, REPORT, LeaseReport(0, (), (), (), evicted))
+            # Of no lease: only the evicted pods, which need none, are reported.
+            report = LeaseReport(
+                lease_id=0, bound=(), returned=(), pending_reasons=(), evicted=evicted
+            )
+            await self._call(QUEUE, REPORT, report)
 
     async def _end_owner(self, name: str) -> None:
         """End a scheduler's earlier incarnations at cache and queue.
@@ -244,6 +260,8 @@ class Refill:
 
         They differ if a scheduler ended after it had reported a nomination to one of them only.
         """
+        # The cache returns all of its nominations, whatever is requested. So does the queue, except
+        # for leased pods; it also returns which requested pods have no nomination.
         nominated = await self._call(CACHE, NOMINATED, Uids(()))
         node_of = dict(zip(nominated.pods.uids, nominated.nodes, strict=True))
         answer = await self._call(QUEUE, NOMINATED, Uids(nominated.pods.uids))
@@ -252,18 +270,20 @@ class Refill:
             for pod, node in zip(answer.pods.pods(), answer.nodes, strict=True)
             if node_of.get(pod[0].uid) != node
         ]
-        # Pods without a nomination at the queue (`none`).
+        # answer.none: the requested pods without a nomination at the queue.
         ended = [pod for pod in nominated.pods.pods() if pod[0].uid in answer.none]
         changed = [*changed_nominations, *((pod, "") for pod in ended)]
         if changed:
             pods, nodes = pod_list(pod for pod, _ in changed), tuple(node for _, node in changed)
-            await self._call(CACHE, NOMINATE, NominateBatch(pods, nodes, (False,) * len(changed)))
+            # Without victims: the scheduler that preempts sends nominations with victims.
+            batch = NominateBatch(pods, nodes, preempts=(False,) * len(changed))
+            await self._call(CACHE, NOMINATE, batch)
         if ended:
             # The resources that were reserved for these pods are free.
             await self._call(QUEUE, OBSERVE, ClusterChanges(gone=pod_list(ended)))
 
     async def _nodes_of(self, uids: Sequence[str]) -> tuple[str | None, ...]:
-        """Return the binder's answer on each pod; see `Binder.bound_nodes`."""
+        """Return the node of each pod at the binder: "" if pending, None if unknown or deleted."""
         nodes: list[str | None] = []
         for start in range(0, len(uids), PAGE):
             uids_of_page = Uids(tuple(uids[start : start + PAGE]))

@@ -1,4 +1,4 @@
-"""The plan of a run, made from flags."""
+"""The plan of a run, made from flags: reads what they name, then calls `api/plan.py`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
-from roadstead.api import plan as plans
+from roadstead.api import plan as api_plan
 from roadstead.api.plan import ConfigText
 from roadstead.cli.concurrency_options import ConcurrencyOptions
 from roadstead.cli.notes import echo_note
@@ -29,7 +29,9 @@ def read_settings(
     output: Path | None = None,
     more_overrides: Mapping[str, object] = MappingProxyType({}),
 ) -> Settings:
-    """Read the settings file, if any, and apply flags over it. Raises InputError.
+    """Read the settings file, if any; flags override it. Raises InputError.
+
+    The journal's folder is set and checked, too.
 
     output: the run's output directory, which contains the journal by default. more_overrides:
     settings of other flags, by dotted name.
@@ -49,28 +51,29 @@ def read_settings(
         settings = settings.model_copy(update={"journal": None})
     elif settings.journal is None and output is not None:
         settings = settings.model_copy(update={"journal": output / JOURNAL_DIRECTORY})
-    plans.check_journal(settings)
+    api_plan.check_journal(settings)
     return settings
 
 
 def read_config(options: RunOptions) -> ConfigText:
-    """Read and check the configuration that the flags name. Raises InputError."""
-    return plans.read_config(options.config, options.preset, options.plugin, echo_note)
+    """Read and check the scheduler configuration that the flags name. Raises InputError."""
+    return api_plan.read_config(options.config, options.preset, options.plugin, echo_note)
 
 
 def make_plan(
     options: RunOptions, settings: Settings, config: ConfigText, cluster: ClusterFacts
 ) -> RunPlan:
     """Make the plan of a run. Raises InputError."""
-    return plans.make_plan(
+    return api_plan.make_plan(
         settings, config, cluster, echo_note, log_dir=log_dir(options), resume=options.resume
     )
 
 
 def with_maximum_workers(settings: Settings, concurrency: ConcurrencyOptions) -> Settings:
-    """Return the settings with the maximum number of workers, if the number is chosen later.
+    """Return the settings; for `--workers auto`, with as many workers as cores are free.
 
-    So the launcher can reserve processes while the inputs are read.
+    `Launcher.prepare` starts the runtime by them while the inputs are read; `with_workers` chooses
+    the number when nodes and pods are known.
     """
     if not concurrency.chooses_workers:
         return settings
@@ -85,7 +88,9 @@ def with_workers(
     inputs: RunInputs,
     room_for_workers: Callable[[Settings], int | None],
 ) -> RunPlan:
-    """Return the plan with the number of workers chosen for `auto`; print the reason on stderr.
+    """Return the plan with the number of workers chosen for `--workers auto`; print the reason.
+
+    If more workers may fit during the run, the plan has their maximum, too (`workers_max`).
 
     room_for_workers: returns how many workers fit on the Ray cluster that the run joined; None on
     one machine.
@@ -108,7 +113,7 @@ def with_workers(
 
 
 def refuse_auto_workers(concurrency: ConcurrencyOptions) -> None:
-    """Raise InputError for `auto`, if nodes and pods are only added during the run."""
+    """Raise InputError for `--workers auto`: `bench` adds nodes and pods only during its runs."""
     if concurrency.chooses_workers:
         raise InputError(
             "must be a number: bench adds nodes and pods during the run", source="--workers"
@@ -127,6 +132,6 @@ def log_dir(options: RunOptions) -> str:
 
 
 def plan_digests(options: RunOptions, config: ConfigText) -> tuple[InputDigest, ...]:
-    """Return the digests of the configuration and the settings file, if given."""
+    """Return the digests of the configuration and of the settings file, of each if it is given."""
     settings_digests = () if options.settings is None else (digest_of_file(options.settings),)
     return (*config.digests(), *settings_digests)

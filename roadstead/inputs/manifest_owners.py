@@ -1,4 +1,8 @@
-"""Namespaces and objects that select pods, compiled from manifests for plugins."""
+"""Facts of the cluster, compiled from manifests for plugins.
+
+They are of namespaces, objects that select pods (Services and controllers), PodDisruptionBudgets,
+storage and devices; not of nodes, pods and PodGroups.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +29,7 @@ from roadstead.protocol.objects import (
 )
 
 T = TypeVar("T", bound=ApiObject)
-"""A type of API objects."""
+"""The type of any API object; `_with_namespace` returns the type that it receives."""
 
 
 def cluster_facts(
@@ -35,13 +39,13 @@ def cluster_facts(
     pods: Sequence[Pod],
     device_claims: Sequence[ResourceClaim] = (),
 ) -> ClusterFacts:
-    """Compile the facts of the cluster.
+    """Compile the facts of the cluster, without PodGroups.
 
     created_replica_sets: those that deployments create. claims, device_claims: all that exist once
     the pods are created.
 
     Raises:
-        InputError: a selector that does not parse.
+        InputError: a selector of a ReplicaSet or StatefulSet that does not parse.
     """
     replica_sets = tuple(
         _with_namespace(each) for each in (*manifests.replica_sets, *created_replica_sets)
@@ -74,7 +78,7 @@ def _check_selector(owner: ReplicaSet | StatefulSet) -> None:
 
 
 def _with_namespace(each: T) -> T:
-    """Return the object with its namespace, which a raw manifest may omit."""
+    """Return the object with a namespace: `default` if the manifest omits it."""
     if each.metadata.namespace:
         return each
     metadata = each.metadata.model_copy(update={"namespace": DEFAULT_NAMESPACE})
@@ -82,7 +86,7 @@ def _with_namespace(each: T) -> T:
 
 
 def _namespaces(listed: Iterable[Namespace], pods: Iterable[Pod]) -> Iterator[Namespace]:
-    """Yield the namespaces, those that only pods name included, with the label of their name."""
+    """Yield the listed namespaces, and those that occur only in pods, each with `NAME_LABEL`."""
     seen = set()
     for each in listed:
         seen.add(each.metadata.name)

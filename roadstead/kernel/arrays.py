@@ -24,25 +24,27 @@ INFEASIBLE = -(2**31)
 """Total of a row that is not feasible for the class."""
 
 BUCKETS = 1 << BUCKET_BITS
-"""Number of buckets: rows with consecutive positions (`RowArrays`), of which the highest total is
-stored, so that the best row is found without reading all rows."""
+"""Number of buckets. A bucket is a range of consecutive positions (`RowArrays`) whose highest total
+is stored, so that the best row is found without reading all rows."""
 
 BLOCK = 64
 """Number of consecutive buckets whose highest total is stored, too."""
 
 FEW_TIES = 64
-"""Fewer tied rows than this are compared one by one; for more, buckets are read in the order of the
-tie-break."""
+"""From this number of tied rows on, buckets are read in the order of the tie-break, up to the first
+one that contains a tied row; with fewer, all buckets that contain one are compared."""
 
 END = -1
 """Padding after the entries of a list."""
 
 CHUNK = 1024
-"""Number of rows whose amounts are copied at a time: they fit in the processor's nearest caches."""
+"""Number of rows whose amounts are copied at a time: 8 KiB of float64 per array, to stay in the L2
+cache."""
 
 DONE, NO_TOTALS, RESULTS_CHANGED, NEEDS_NORMALIZATION, NO_FEASIBLE_ROW = 0, 1, 2, 3, 4
-"""Why `decide_pods` returned: all pods are decided; a class has no totals yet; a placement changed
-its results on other rows; a normalization group became empty or nonempty; no row is feasible."""
+"""Why `decide_pods` returned: all pods are decided; a class has no totals yet; a placement may have
+changed a class's results on rows other than its own; normalized scores must be computed for the
+normalization groups (`Totals`) that have feasible rows now; no row is feasible."""
 
 
 class RowArrays(NamedTuple):
@@ -50,9 +52,10 @@ class RowArrays(NamedTuple):
 
     allocatable, requested: int64[row, resource]; nonzero: int64[row, 2], CPU and memory (upstream's
     NonZeroRequested). pod_count, pod_limit: int64[row].
-    sort_keys: uint64[position], hashes or ranks of node names, sorted; a *position* is an index in
-    this order. row_at: int64[position]; position_of: int64[row]; bucket_begin: int64[BUCKETS + 1],
-    the first position of each bucket; bucket_of: int32[position].
+    sort_keys: uint64[position], the keys of rows in ascending order: hashes of the node names, or,
+    with the tie-break `first`, numbers that are higher the earlier the name is. A *position* is an
+    index in this order. row_at: int64[position]; position_of: int64[row]. bucket_begin:
+    int64[BUCKETS + 1], the first position of each bucket; bucket_of: int32[position].
     ports_in_use: bool[row, port], of the host ports that some class requests.
     """
 
@@ -72,21 +75,31 @@ class RowArrays(NamedTuple):
 class Totals(NamedTuple):
     """Totals of classes over rows, and counts of them.
 
-    Rows with equal raw static scores are a *normalization group* (`static_scores.py`): they have
-    equal normalized scores. static_index: index of the static scores, which equal classes share.
-    passes, static, group_at: bool, int32, int32[static_index, position]: whether all filters that
-    read NODE facts pass, sum of weight * score, normalization group; group_of_row:
-    int32[static_index, row].
-    total: int32[class, position]. top, tied: int32[class, bucket], the highest total of a bucket
-    and the number of rows with it; block_top, block_tied: int32[class, block], the same of BLOCK
-    buckets. feasible: int64[class], number of feasible rows; group_feasible: int64[class, group].
-    normalized_scores: int32[class, group], those that `total` includes; applied_changes:
-    int64[class], how many of the changed rows (`PodArrays.changed_rows`) it includes.
-    needs_normalization, results_changed, has_totals: bool[class]; results_changed: whether a
-    placement changed the class's results on other rows.
-    cached_scores: int32[evaluation, group], normalized scores by shared evaluation
-    (`covered_classes.SharedEvaluation`), computed for the groups with feasible rows in
-    cached_groups: bool[evaluation, group]; has_cached_scores: bool[evaluation].
+    Static scores are results of plugins that read only NODE facts (`framework/plugin.py`, `Reads`).
+    Of these plugins, some normalize: rows with equal raw scores by them are a *normalization group*
+    (`static_scores.py`) and have equal normalized scores. static_index: index of static scores,
+    which several classes may share; each index has its own numbering of groups.
+
+    passes: bool[static_index, position], whether all filters that read only NODE facts pass, and
+    the row is not excluded by node names of PreFilter.
+    static: int32[static_index, position], sum of weight * score over the plugins that read only
+    NODE facts and do not normalize.
+    group_at: int32[static_index, position], the normalization group; group_of_row:
+    int32[static_index, row], the same by row.
+    total: int32[class, position].
+    top, tied: int32[class, bucket], the highest total of a bucket and the number of rows with it;
+    block_top, block_tied: int32[class, block], the same of BLOCK buckets.
+    feasible: int64[class], number of feasible rows; group_feasible: int64[class, group], the same
+    by normalization group.
+    normalized_scores: int32[class, group], those that `total` includes.
+    applied_changes: int64[class], number of entries of `PodArrays.changed_rows` that `total`
+    includes.
+    needs_normalization, has_totals: bool[class]. results_changed: bool[class], whether a placement
+    may have changed the class's results on rows other than its own.
+    cached_scores: int32[evaluation, group], normalized scores for all classes with one evaluation
+    (`covered_classes.SharedEvaluation`, whose `index` this is). cached_groups:
+    bool[evaluation, group], the groups with feasible rows, for which they were computed.
+    has_cached_scores: bool[evaluation].
     """
 
     passes: Bools
@@ -114,12 +127,16 @@ class PodArrays(NamedTuple):
     """The pods of one call, their results, and the rows that changed, in order.
 
     classes: int64[pod]. tie_break_hashes: uint64[pod], see `framework/tie_break.py`; is_random:
-    bool[1], whether they are used. row, feasible, total, tied_best: int64[pod], see `DecidedPods`.
-    changed_rows: int64[capacity]; changed_count: int64[1]; new_totals: int32[capacity], scratch.
+    bool[1], whether they are used. row: int64[pod], the chosen row; feasible: int64[pod], number of
+    feasible rows; total: int64[pod], total of the chosen row; tied_best: int64[pod], number of rows
+    with that total (`pods.DecidedPods`).
+    changed_rows: int64[length of the buffer], of which changed_count: int64[1] entries are used;
+    new_totals: int32[length of the buffer], scratch.
     search_order: int64[row], of sampled searches; empty if all rows are evaluated. search_start:
-    int64[1], where the next search starts. feasible_to_find: int64[class], with as many feasible
-    rows a search ends before the next one. visited_rows: int64[1], number of rows that the last
-    search visited; group_feasible: int64[group], how many of them are feasible.
+    int64[1], where the next search starts. feasible_to_find: int64[class]: after this many feasible
+    rows, a search stops before the next feasible one. visited_rows: int64[1], number of rows
+    visited by the last search for a class with counters. group_feasible: int64[group], number of
+    feasible rows visited by the last search for a class without counters.
     """
 
     classes: I64
@@ -142,17 +159,19 @@ class PodArrays(NamedTuple):
 class Lists(NamedTuple):
     """Best rows of classes, listed by workers on the same state, and the rows that changed since.
 
-    list_of_class: int64[class], -1 for none. rows, totals: int64, int32[list, k], the best rows in
-    order, padded with END, and their totals without normalized scores.
+    list_of_class: int64[class], -1 for none. rows: int64[list, k], the best rows in order, padded
+    with END; totals: int32[list, k], their totals without normalized scores.
     summary: int64[list, 5]: the highest total, number of rows with it, number of feasible rows, the
-    highest total of an unlisted row, the normalized score that all rows have. bound_rank:
-    uint64[list], the highest rank of an unlisted row with that total. tie_break_hashes:
+    highest total of an unlisted row, the normalized score. The score is one for all rows: only
+    classes with one normalization group have lists. bound_rank: uint64[list], the highest tie-break
+    rank (`jit.rank_of`) of an unlisted row with the highest total of one. tie_break_hashes:
     uint64[list], with which the ranks were computed.
-    changed_counts: int64[2]: number of changed rows; how many of them, the first ones, the lists
-    leave out. changed_rows: int64[capacity]; slot: int64[row], index of a row in changed_rows or
-    -1; empty if there are no lists. former_rows: the former amounts of changed rows, from slot
-    changed_counts[1] on. indices: int64[capacity], 0, 1, …, the rows of former_rows.
-    current_totals, former_totals: int32[capacity], scratch.
+    changed_counts: int64[2]. [0]: number of changed rows. [1]: how many of these, at the start of
+    changed_rows, the lists left out (`lists.BestRows.excluded`). changed_rows: int64[length of the
+    buffer]. slot: int64[row], index of a row in changed_rows or -1; empty if there are no lists.
+    former_rows: the former amounts of changed rows, from slot changed_counts[1] on. indices:
+    int64[length of the buffer], 0, 1, …, passed to `evaluate` as the row numbers of former_rows.
+    current_totals, former_totals: int32[length of the buffer], scratch.
     """
 
     list_of_class: I64
@@ -173,11 +192,14 @@ class Lists(NamedTuple):
 class Chunk(NamedTuple):
     """Amounts of up to CHUNK rows, in the order of positions.
 
-    capacity, requested: float64[resource, position], of the resources in used_resources:
-    bool[resource]. nonzero: float64[2, position]. has_room: bool[position], for one more pod.
-    score, weights, first_fraction, second_fraction: float64[position], scratch. Amounts are
-    integers, stored as float64: processors without a vector instruction for the conversion take ten
-    steps for each.
+    capacity, requested: float64[resource, position], copies of `RowArrays.allocatable` and
+    `RowArrays.requested` for the resources in used_resources: bool[resource]. nonzero:
+    float64[2, position]. has_room: bool[position], for one more pod.
+    score, weights: float64[position], scratch. first_fraction, second_fraction: float64[position],
+    scratch: (requested + the pod's request) / capacity of two resources, for
+    NodeResourcesBalancedAllocation.
+    Amounts are integers, but stored as float64: without a vector instruction for it, the conversion
+    from int64 takes a processor several steps per amount, which are saved for each further class.
     """
 
     used_resources: Bools
@@ -207,7 +229,7 @@ def new_chunk(resources: int) -> Chunk:
 
 
 def padded(lists_of: Sequence[Sequence[tuple[int, ...]]], width: int) -> I64:
-    """Return the lists of all classes, of tuples, as one array: int64[class, k, width]."""
+    """Return one list of tuples per class as one array, padded with END: int64[class, k, width]."""
     longest = max((len(each) for each in lists_of), default=0)
     result: I64 = np.full((len(lists_of), longest, width), END, dtype=np.int64)
     for position, each in enumerate(lists_of):

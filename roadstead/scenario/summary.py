@@ -15,9 +15,9 @@ HOUR_US: Final = 3_600_000_000
 
 @dataclass(frozen=True, slots=True)
 class SourceSummary:
-    """A source of arrivals. per_hour: expected arrivals, as a mean up to the horizon.
+    """A source of arrivals. An arrival is one pod or one gang of pods.
 
-    arrivals, pods: expected numbers up to the horizon; they differ by the pods of gangs.
+    arrivals, pods: expected numbers up to the horizon. per_hour: the mean of arrivals per hour.
     """
 
     name: str
@@ -28,7 +28,11 @@ class SourceSummary:
 
 @dataclass(frozen=True, slots=True)
 class ControllerSummary:
-    """A controller. replicas: at its creation; nodes with a pod for a DaemonSet."""
+    """A controller.
+
+    replicas: at its creation, as in `ControllerPlan`; for a DaemonSet, the number of nodes at the
+    start on which it runs a pod. changes: number of planned changes of its replicas or template.
+    """
 
     kind: str
     namespace: str
@@ -39,10 +43,15 @@ class ControllerSummary:
 
 @dataclass(frozen=True, slots=True)
 class EventSummary:
-    """An event of nodes, or random failures. occurrences: before the horizon, expected if random.
+    """An event of nodes, or random failures: action "fail".
 
-    every_us: interval between occurrences. for_us: duration of the effect; both as in
-    `NodeEventPlan`. nodes: how many nodes of the start one occurrence concerns, or `add` adds.
+    Of an event, at_us, every_us and for_us are as in `NodeEventPlan`. occurrences: before the
+    horizon. nodes: how many of the nodes at the start one occurrence concerns, or how many nodes
+    `add` adds.
+
+    Of random failures, one occurrence concerns one node. nodes: how many of the nodes at the start
+    may fail. every_us: the mean time from one failure of a node to its next one. for_us: the mean
+    time to repair. occurrences: of all nodes together, estimated as one per node and every_us.
     """
 
     action: str
@@ -58,6 +67,8 @@ class ScenarioSummary:
     """The numbers of a scenario.
 
     zones: number of nodes by zone; allocatable: sums by resource; both of the nodes at the start.
+    configs: names of the scheduler configurations to compare. sample_us: time between samples of
+    the fleet. notes: for the user, as in `CompiledScenario`.
     """
 
     name: str
@@ -80,40 +91,40 @@ class ScenarioSummary:
         return asdict(self)
 
 
-def summarize(plan: CompiledScenario) -> ScenarioSummary:
-    """Return the numbers of a plan."""
+def summarize(scenario: CompiledScenario) -> ScenarioSummary:
+    """Return the numbers of a scenario."""
     zones: Counter[str] = Counter()
     allocatable: Counter[str] = Counter()
-    for node in plan.nodes:
+    for node in scenario.nodes:
         labels = dict(node.labels)
         zones[next((labels[key] for key in ZONE_LABELS if key in labels), "")] += 1
         for resource, amount in node.allocatable:
             allocatable[resource] += amount
-    pending = sum(not each.node for each in plan.pods)
+    pending = sum(not each.node for each in scenario.pods)
     return ScenarioSummary(
-        name=plan.name,
-        nodes=len(plan.nodes),
+        name=scenario.name,
+        nodes=len(scenario.nodes),
         zones=dict(sorted(zones.items())),
         allocatable=dict(sorted(allocatable.items())),
-        running_pods=len(plan.pods) - pending,
+        running_pods=len(scenario.pods) - pending,
         pending_pods=pending,
-        sources=tuple(_sources(plan)),
-        controllers=tuple(_controller(each, plan.nodes) for each in plan.controllers),
+        sources=tuple(_sources(scenario)),
+        controllers=tuple(_controller(each, scenario.nodes) for each in scenario.controllers),
         events=(
-            *(_event(each, plan) for each in plan.node_events),
-            *(_failures(each, plan) for each in plan.failures),
+            *(_event(each, scenario) for each in scenario.node_events),
+            *(_failures(each, scenario) for each in scenario.failures),
         ),
-        configs=tuple(each.name for each in plan.configs) or ("default",),
-        horizon_us=plan.horizon_us,
-        sample_us=plan.sample_us,
-        seeds=plan.seeds,
-        notes=plan.notes,
+        configs=tuple(each.name for each in scenario.configs) or ("default",),
+        horizon_us=scenario.horizon_us,
+        sample_us=scenario.sample_us,
+        seeds=scenario.seeds,
+        notes=scenario.notes,
     )
 
 
-def _sources(plan: CompiledScenario) -> list[SourceSummary]:
-    expected = [(each.name, *each.expected(plan.horizon_us)) for each in plan.sources]
-    hours = plan.horizon_us / HOUR_US
+def _sources(scenario: CompiledScenario) -> list[SourceSummary]:
+    expected = [(each.name, *each.expected(scenario.horizon_us)) for each in scenario.sources]
+    hours = scenario.horizon_us / HOUR_US
     return [
         SourceSummary(name, arrivals / hours, arrivals, pods) for name, arrivals, pods in expected
     ]
@@ -122,20 +133,23 @@ def _sources(plan: CompiledScenario) -> list[SourceSummary]:
 def _controller(plan: ControllerPlan, nodes: tuple[NodeFacts, ...]) -> ControllerSummary:
     replicas = plan.replicas
     if plan.kind == "DaemonSet":
+        # The first template applies from the creation on; the number is only part of the name.
         replicas = sum(plan.daemon(template=0, node=node, number=0) is not None for node in nodes)
     return ControllerSummary(plan.kind, plan.namespace, plan.name, replicas, len(plan.changes))
 
 
-def _event(event: NodeEventPlan, plan: CompiledScenario) -> EventSummary:
-    nodes = len(event.nodes) or len(event.chosen(plan.nodes, 0, 0))
-    occurrences = sum(1 for _ in event.times(plan.horizon_us))
+def _event(event: NodeEventPlan, scenario: CompiledScenario) -> EventSummary:
+    # event.nodes: those that `add` adds. How many nodes are chosen does not depend on the seed or
+    # the occurrence.
+    nodes = len(event.nodes) or len(event.chosen(scenario.nodes, seed=0, occurrence=0))
+    occurrences = sum(1 for _ in event.times(scenario.horizon_us))
     return EventSummary(
         event.action, event.at_us, event.every_us, event.for_us, float(occurrences), nodes
     )
 
 
-def _failures(failures: FailurePlan, plan: CompiledScenario) -> EventSummary:
-    nodes = sum(map(failures.target.matches, plan.nodes))
+def _failures(failures: FailurePlan, scenario: CompiledScenario) -> EventSummary:
+    nodes = sum(map(failures.target.matches, scenario.nodes))
     cycle_us = failures.mtbf_us + failures.mttr_us
-    occurrences = nodes * plan.horizon_us / cycle_us
+    occurrences = nodes * scenario.horizon_us / cycle_us
     return EventSummary("fail", 0, cycle_us, failures.mttr_us, occurrences, nodes)
