@@ -8,4 +8,4 @@ from __future__ import annotations
 from typing import Final
 
 CLAIM_MAX_CONSUMERS: Final = 256
-"""Maximum number of pods for which a claim is reserved at one time (`status.reservedFor`)."""
+"""Maximum number of pods for which a claim is reserved at one time (status.reservedFor)."""
