@@ -187,7 +187,7 @@ class RayCluster:
         return str(self._used[self._journal_node_id]) if self._journal_node_id else ""
 
     async def room_for(self, role: Role, others: Sequence[str], without: Collection[str]) -> int:
-        """Return how many processes of a role fit on checked nodes, beside other new processes.
+        """Return how many processes of a role fit on checked nodes in addition to other new ones.
 
         Checks all nodes with room that are not checked yet. without: ids of lost nodes.
         """

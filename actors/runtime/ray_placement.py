@@ -131,7 +131,7 @@ def room_for(
     constraints: PlacementConstraints,
     node_of: Mapping[str, str],
 ) -> int:
-    """Return how many processes of a role fit on the nodes with its labels, beside others.
+    """Return how many processes of a role fit on the nodes with its labels in addition to others.
 
     others: names of new processes, which `place` would place together with them; 0 if they do not
     fit. node_of: as for `place`. Processes that reserve nothing count as one CPU each.

@@ -317,7 +317,7 @@ class RayRuntime:
         return () if self._cluster is None else self._cluster.node_uses()
 
     async def room_for_workers(self, others: Sequence[str] = ()) -> int | None:
-        """Return how many workers fit beside other new processes; None on a Ray of its own."""
+        """Return how many workers fit in addition to other new processes; None on an own Ray."""
         if self._cluster is None or self._heartbeats is None:
             return None
         return await self._cluster.room_for("worker", others, self._heartbeats.lost)

@@ -227,7 +227,7 @@ def with_fixed(value: object) -> object:
 
 
 DURATIONS = ("fixed", "exponential", "lognormal", "weibull", "uniform", "empirical")
-"""Keys of which a distribution has exactly one."""
+"""Keys for the shape of a distribution, which has exactly one of them."""
 
 TaggedDuration = (
     Annotated[FixedDuration, Tag(tag("fixed"))]

@@ -50,6 +50,19 @@ DEVICE_KINDS: dict[str, type[ApiObject]] = {
 }
 
 
+def slice_of_node(driver: str, node_name: str, devices: tuple[DeviceFacts, ...]) -> SliceFacts:
+    """Return the only slice of a node's pool."""
+    return SliceFacts(
+        f"{node_name}-slice",
+        driver,
+        pool=node_name,
+        generation=1,
+        slices_in_pool=1,
+        placement=Placement(node_name=node_name),
+        devices=devices,
+    )
+
+
 @dataclass(slots=True)
 class DeviceObjects:
     """Collects device objects. specs: (namespace, name) of a claim template → its spec."""
@@ -78,18 +91,7 @@ class DeviceObjects:
     def add_driver(self, driver: str, node_names: Iterable[str], devices: int) -> None:
         """Add one slice for each node, with so many devices."""
         instances = tuple(DeviceFacts(f"instance-{number}") for number in range(devices))
-        for name in node_names:
-            self.slices.append(
-                SliceFacts(
-                    f"{name}-slice",
-                    driver,
-                    pool=name,
-                    generation=1,
-                    slices_in_pool=1,
-                    placement=Placement(node_name=name),
-                    devices=instances,
-                )
-            )
+        self.slices += [slice_of_node(driver, name, instances) for name in node_names]
 
     def with_claims(self, series: PodSeries) -> PodSeries:
         """Create the claims of a series' pods from templates; return the pods with these claims."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from roadstead.bench.device_objects import DeviceObjects
+from roadstead.bench.device_objects import DeviceObjects, slice_of_node
 from roadstead.bench.script import AddNodes, Script, SubmitPods, WaitMode
 from roadstead.bench.series import NodeSeries, PodSeries
 from roadstead.devices.cel_selectors import compile_cel
@@ -18,8 +18,6 @@ from roadstead.facts.devices import (
     DeviceFacts,
     DeviceRequest,
     ExactRequest,
-    Placement,
-    SliceFacts,
 )
 from roadstead.facts.node import HOSTNAME_LABEL, NAME_PLACEHOLDER, NodeFacts
 from roadstead.facts.pod import PodClaim, PodFacts
@@ -85,7 +83,10 @@ def _script(
     _check_selectors(shapes)
     objects = DeviceObjects(classes=[DeviceClassFacts(CLASS, (_OF_DRIVER,))])
     objects.specs = {(NAMESPACE, f"shape-{n}"): shape for n, shape in enumerate(shapes)}
-    objects.slices = [_slice(f"node-{number}", number) for number in range(nodes)]
+    objects.slices = [
+        slice_of_node(DRIVER, f"node-{number}", _DEVICES[number % len(MODELS)])
+        for number in range(nodes)
+    ]
     pod_classes = tuple(map(_pod, range(len(shapes))))
     submits: list[SubmitPods] = []
     for count, is_measured in ((pods - measured, measured == 0), (measured, True)):
@@ -125,19 +126,6 @@ def _pod(shape: int) -> PodFacts:
         images=("registry.k8s.io/pause:3.10",),
         container_count=1,
         device_claims=(PodClaim("gpu", template_name=f"shape-{shape}"),),
-    )
-
-
-def _slice(node_name: str, number: int) -> SliceFacts:
-    devices = _DEVICES[number % len(MODELS)]
-    return SliceFacts(
-        f"{node_name}-gpus",
-        DRIVER,
-        pool=node_name,
-        generation=1,
-        slices_in_pool=1,
-        placement=Placement(node_name=node_name),
-        devices=devices,
     )
 
 

@@ -219,4 +219,13 @@ def test_it_is_refused_with_object_field_value_and_rule(document, field, rule):
     ids=lambda document: document["kind"],
 )
 def test_what_an_api_server_accepts_is_read(document):
-    read(document)
+    manifests = read(document)
+
+    found = (
+        *manifests.resource_slices,
+        *manifests.resource_claims,
+        *manifests.device_classes,
+        *manifests.pods,
+    )
+    assert [(each.kind, each.metadata.name) for each in found] == [(document["kind"], "x")]
+    assert manifests.unknown == ()
