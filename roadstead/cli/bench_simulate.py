@@ -167,8 +167,7 @@ def document(results: Sequence[ScenarioFigures], commit: str) -> Mapping[str, ob
 def _print(results: Sequence[ScenarioFigures], commit: str) -> None:
     from rich.text import Text
 
-    from roadstead.cli.bench_table import wide_console
-    from roadstead.report.text_table import Column, print_table, text_column
+    from roadstead.report.text_table import Column, print_table, text_column, wide_console
 
     console = wide_console()
     additions = ", ".join(f"{each.additions_s:.2f}" for each in results)

@@ -14,9 +14,6 @@ from roadstead.report.text_table import Cells, Column, print_table, text_column
 from roadstead.report.units import human_bytes, human_seconds, percent
 
 PHASES_SHOWN = 6
-WIDTH_OF_FILE_CHARS = 140
-"""Width of output that is not to a terminal."""
-
 TITLES = {
     "pods_per_s": "pods/s",
     "latency_p50_s": "latency p50",
@@ -24,12 +21,6 @@ TITLES = {
     "peak_bytes": "memory",
 }
 """Titles of the figures that are compared."""
-
-
-def wide_console(*, stderr: bool = False) -> Console:
-    """Return a console of the terminal's width, or one wide enough for names of workloads."""
-    console = Console(stderr=stderr)
-    return console if console.is_terminal else Console(stderr=stderr, width=WIDTH_OF_FILE_CHARS)
 
 
 def print_bench(

@@ -169,7 +169,8 @@ def report_runs(
 def _print(
     outcomes: Sequence[WorkloadResult], document: Json, older: Json | None, *, as_json: bool
 ) -> None:
-    from roadstead.cli.bench_table import print_bench, print_comparison, wide_console
+    from roadstead.cli.bench_table import print_bench, print_comparison
+    from roadstead.report.text_table import wide_console
 
     if not as_json:
         print_bench(wide_console(), outcomes, this_machine(), str(document["commit"]))

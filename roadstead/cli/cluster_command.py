@@ -65,10 +65,10 @@ def check_command(
 
     Exit status: 0 every node can run Roadstead; 1 a node cannot, or the cluster cannot be joined.
     """
-    from roadstead.cli.bench_table import wide_console
     from roadstead.cli.plan import read_settings
     from roadstead.report.ray_nodes import as_json
     from roadstead.report.ray_nodes_table import print_nodes
+    from roadstead.report.text_table import wide_console
 
     options = RunOptions("ray", ray_address=ray_address, journal=journal, settings=settings)
     address, nodes = session.launcher().check_cluster(read_settings(options))

@@ -45,9 +45,7 @@ def _print_json(answer: QueryResult) -> None:
 
 
 def _print_table(answer: QueryResult, rows_max: int | None) -> None:
-    from rich.console import Console
-
-    from roadstead.report.text_table import Column, print_table, text_column
+    from roadstead.report.text_table import Column, print_table, text_column, wide_console
 
     rows = list(islice(answer.rows, rows_max))
     is_more = next(answer.rows, None) is not None
@@ -62,7 +60,7 @@ def _print_table(answer: QueryResult, rows_max: int | None) -> None:
     ]
     left_out = "… and more; --rows 0 prints all" if is_more else ""
     cells = [[_cell(value) for value in row] for row in rows]
-    print_table(Console(), "", columns, cells, left_out=left_out)
+    print_table(wide_console(), "", columns, cells, left_out=left_out)
 
 
 def _is_number(value: Value) -> bool:

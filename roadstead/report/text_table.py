@@ -2,11 +2,13 @@
 
 If a row is longer than the line, these steps are taken in order: text and headings are wrapped
 between words; bar columns are left out; text whose words would be broken moves below its row, last
-column first; remaining figures are printed in further blocks, with the keys repeated.
+column first; remaining figures are printed in further blocks, with the keys repeated. Where several
+texts of a row move below it, each has its heading.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -19,6 +21,9 @@ GAP: Final = 2
 INDENT: Final = 2
 READABLE: Final = 20
 """Text is not wrapped into narrower columns than this: they would hold only single words."""
+
+WIDTH_OF_FILE_CHARS: Final = 140
+"""Width of output that is not to a terminal, unless COLUMNS is set."""
 
 KEY_MIN: Final = 8
 """Minimum number of characters of a key column that is narrowed; a key identifies a row."""
@@ -50,6 +55,14 @@ class _TableLayout:
     blocks: tuple[tuple[int, ...], ...]
     below: tuple[int, ...]
     widths: dict[int, int]
+
+
+def wide_console(*, stderr: bool = False) -> Console:
+    """Return a console of the terminal's width, or in a pipe one that is wide enough for tables."""
+    console = Console(stderr=stderr)
+    if console.is_terminal or "COLUMNS" in os.environ:
+        return console
+    return Console(stderr=stderr, width=WIDTH_OF_FILE_CHARS)
 
 
 def text_column(heading: str) -> Column:
@@ -88,8 +101,7 @@ def print_table(
         heads = [Text(column.heading, style="bold") for column in columns]
         for row in (heads, *table):
             lines += _row(console, columns, row, block, layout.widths)
-            for at in below:
-                lines += indented(console, row[at])
+            lines += _below(console, heads, row, below)
     lines += [Text(left_out)] if left_out else []
     console.print(Text("\n").join(lines), no_wrap=True, overflow="ignore", crop=False)
 
@@ -204,6 +216,19 @@ def _row(
             line.append_text(Text.assemble(room, cell) if is_right else Text.assemble(cell, room))
         line.rstrip()
         yield line
+
+
+def _below(
+    console: Console, heads: Sequence[Text], row: Sequence[Text], below: Sequence[int]
+) -> Iterator[Text]:
+    """The lines of the texts below a row; of several ones, each has its heading before it."""
+    if len(below) == 1:
+        yield from indented(console, row[below[0]])
+    elif row is not heads:
+        for at in below:
+            if row[at].plain:
+                named = Text.assemble(heads[at].plain, ": ", row[at])
+                yield from indented(console, named)
 
 
 def indented(console: Console, line: Text) -> Iterator[Text]:

@@ -5,8 +5,8 @@ from click.testing import CliRunner
 
 from roadstead.actors.runs import bench_run
 from roadstead.actors.runs.launch import ActorLauncher
-from roadstead.cli.bench_table import WIDTH_OF_FILE_CHARS, wide_console
 from roadstead.cli.main import build_cli
+from roadstead.report.text_table import WIDTH_OF_FILE_CHARS, wide_console
 from tests.bench.cases import NODES, POD, PODS, case, write_cases
 
 INLINE = ("--runtime", "inline")
@@ -236,5 +236,8 @@ def test_a_profile_that_can_not_be_written_is_reported(tmp_path):
     assert "cannot be written" in result.stderr
 
 
-def test_no_name_is_broken_without_a_terminal():
+def test_no_name_is_broken_without_a_terminal(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "90")
+    assert wide_console().width == 90, "the reader asks for a width"
+    monkeypatch.delenv("COLUMNS")
     assert wide_console().width == WIDTH_OF_FILE_CHARS

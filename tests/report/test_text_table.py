@@ -118,6 +118,21 @@ def test_every_block_has_all_key_columns():
     ]
 
 
+def test_several_texts_below_a_row_have_their_headings():
+    columns = [text_column("pod"), Column("placed"), text_column("node"), text_column("owner")]
+
+    lines = shown(columns, [[POD, "1", NODE, ""], ["web-0", "1", NODE, "web"]], 70)
+
+    assert [line.split() for line in lines[2:]] == [
+        ["pod", "placed"],
+        [POD, "1"],
+        ["node:", NODE],
+        ["web-0", "1"],
+        ["node:", NODE],
+        ["owner:", "web"],
+    ]
+
+
 def test_omitted_rows_are_noted_below_the_table():
     assert (
         shown([text_column("pod")], [["a"]], left_out="… and 3 more pods")[-1]
