@@ -67,6 +67,14 @@ ReportCounts = Callable[[Counts, int], None]
 """Called when counts change, with them and the number of the task that was started last."""
 
 
+OnResult = Callable[[int, Plain], None]
+"""Called with each result, stored ones first: the number of its task, and the result."""
+
+
+def ignore_result(_: int, __: Plain) -> None:
+    """Do nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class SweepEnd:
     """The end of a sweep. results: task → result, in the order of their ends.
@@ -86,6 +94,7 @@ class _Sweep:
     core: SweepCore
     store: ResultStore
     report: ReportCounts
+    on_result: OnResult = ignore_result
     stopped: threading.Event = field(default_factory=threading.Event)
     _last: int = 0
 
@@ -115,6 +124,7 @@ class _Sweep:
                 result = read_result(ended.result)
                 if self.core.finish(ended.start, result):
                     self.store.add(ended.start.task, result)
+                    self.on_result(ended.start.task, result)
             elif isinstance(ended, Failed):
                 self.core.fail(ended.start, ended.error)
             else:
@@ -130,6 +140,7 @@ def carry_out(
     store: ResultStore,
     report: ReportCounts,
     clock: Callable[[], float],
+    on_result: OnResult = ignore_result,
 ) -> SweepEnd:
     """Run all tasks whose results are not stored.
 
@@ -139,8 +150,10 @@ def carry_out(
     """
     core = SweepCore(len(work.tasks))
     core.restore(store.stored())
-    sweep = _Sweep(work, core, store, report)
+    sweep = _Sweep(work, core, store, report, on_result)
     try:
+        for task, result in store.stored().items():
+            on_result(task, result)
         if processes is None or not processes.is_at_once:
             sweep.drive(InProcess(work), _Estimate(core, processes, clock).count_task)
         if processes is not None and not core.is_over:

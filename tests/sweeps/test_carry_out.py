@@ -201,3 +201,15 @@ def test_other_processes_are_started_once_they_pay(task_s, in_this_process):
 )
 def test_other_processes_pay_by_the_time_that_they_save(task_s, tasks, jobs, expected):
     assert pays(task_s, tasks, jobs) == expected
+
+
+def test_each_result_is_reported_once_and_stored_ones_first():
+    class Stored(NoStore):
+        def stored(self):
+            return {4: {"stored": 1}}
+
+    seen = []
+
+    carry_out(WORK, None, Stored(), lambda *_: None, lambda: 0.0, lambda task, _: seen.append(task))
+
+    assert seen == [4, 0, 1, 2, 3, 5]
