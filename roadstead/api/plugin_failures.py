@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Final, cast
 
+from roadstead.api.run_query import RunQuery
+from roadstead.framework.failures import is_plugin_error
 from roadstead.report.result import PendingPod
+from roadstead.report.units import counted
+
+_MESSAGES: Final = "SELECT message, count(*) FROM attempts WHERE outcome <> 'bound' GROUP BY 1"
 
 
 def failure_notes(pending: Iterable[PendingPod], plugins: Sequence[str]) -> Iterator[str]:
@@ -21,3 +29,17 @@ def failure_notes(pending: Iterable[PendingPod], plugins: Sequence[str]) -> Iter
     for (name, message), of in pods.items():
         more = f" and {len(of) - 1:,} more" if len(of) > 1 else ""
         yield f"Plugin {name} failed for pod {of[0]}{more}: {message}"
+
+
+def simulated_failure_notes(folders: Iterable[Path]) -> Iterator[str]:
+    """One line per message of failed plugins in simulated runs, with the number of attempts.
+
+    Raises InputError for tables that cannot be read.
+    """
+    counts = Counter[str]()
+    for folder in folders:
+        for message, attempts in RunQuery(folder).execute(_MESSAGES).rows:
+            counts[str(message or "")] += cast("int", attempts)
+    for message, attempts in counts.most_common():
+        if is_plugin_error(message):
+            yield f"A plugin failed in {counted(attempts, 'attempt')}: {message}"

@@ -6,10 +6,20 @@ RunScorePlugins).
 
 from __future__ import annotations
 
+from typing import Final
+
 from roadstead.framework.plugin import MAX_NODE_SCORE
 from roadstead.framework.plugin_source import LOCATION_OF_SCORES, with_location
 from roadstead.nodes.columns import I64
 from roadstead.protocol.status import Code, Status, error, unresolvable
+
+_ERRORS: Final = ("running ", "applying ")
+"""Beginnings of the messages of all Errors here; those of refusals begin otherwise."""
+
+
+def is_plugin_error(message: str) -> bool:
+    """Whether the message of an attempt is that of a plugin's failure, not of a refusal."""
+    return message.startswith(_ERRORS)
 
 
 def filter_status(plugin: str, status: Status) -> Status:

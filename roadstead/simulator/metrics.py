@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from typing import Final
 
+from roadstead.framework.failures import is_plugin_error
+from roadstead.queue.reports import PendingReason
 from roadstead.simulator.recorder import owner_of
 from roadstead.simulator.recording import RecordedWorld, Recorder
 from roadstead.simulator.samples import sample_rows
@@ -30,7 +33,7 @@ class RunMetrics:
         # By owner, of bound pods.
         self._waits_us: defaultdict[str, list[int]] = defaultdict(list)
         self._endings: Counter[str] = Counter()
-        self._pods = self._pending_us = self._pending = 0
+        self._pods = self._pending_us = self._pending = self._plugin_errors = 0
         # By metric and resource: the sum over the samples of the whole fleet.
         self._sums: defaultdict[tuple[str, str], float] = defaultdict(float)
 
@@ -53,6 +56,11 @@ class RunMetrics:
         self._pending += ended_us is None
         self._pending_us += (self._horizon_us if ended_us is None else ended_us) - created_us
 
+    def add_failed_attempts(self, message: str, attempts: int = 1) -> None:
+        """Add attempts that bound no pod. message: their reason."""
+        if is_plugin_error(message):
+            self._plugin_errors += attempts
+
     def add_sample(self, zone: str, metric: str, resource: str, value: float) -> None:
         """Add a row of a sample, if it is of the whole fleet; rows of zones are left out."""
         if not zone:
@@ -71,6 +79,7 @@ class RunMetrics:
             **_waits(all_us, ""),
         }
         found |= {str(each): float(self._endings[str(each)]) for each in COUNTED_ENDINGS}
+        found["plugin_errors"] = float(self._plugin_errors)
         for (metric, resource), total in sorted(self._sums.items()):
             if metric == "allocatable" and total:
                 requested = self._sums.get(("requested", resource), 0.0)
@@ -112,6 +121,17 @@ class MetricsRecorder(Recorder):
     def pod_ended(self, pod: SimulatedPod) -> None:
         """Add a pod that has ended."""
         self._add_pod(pod, has_ended=True)
+
+    def not_bound(
+        self,
+        now_us: int,
+        pod: SimulatedPod,
+        reason: PendingReason,
+        nominated: str,
+        victims: Sequence[str],
+    ) -> None:
+        """Add an attempt that bound no pod."""
+        self.metrics.add_failed_attempts(reason.message)
 
     def sample(self, world: RecordedWorld) -> None:
         """Add the rows of a sample."""
