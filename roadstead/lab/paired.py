@@ -30,10 +30,23 @@ HIGHER: Final = "B higher"
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
-    """B minus A of one metric. student, bootstrap: 95% intervals; None for one pair.
+class Pair:
+    """The values of a metric in two runs that were played with the same seed. run: their name."""
 
-    is_different: whether some pair has different values.
+    run: str
+    a: float
+    b: float
+
+    @property
+    def difference(self) -> float:
+        return self.b - self.a
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """B minus A of one metric. a, b: means. student, bootstrap: 95% intervals; None for one pair.
+
+    is_different: whether some pair has different values. values: of each pair.
     """
 
     metric: str
@@ -43,10 +56,19 @@ class Difference:
     student: Band | None
     bootstrap: Band | None
     is_different: bool
+    values: tuple[Pair, ...] = ()
 
     @property
     def difference(self) -> float:
         return self.b - self.a
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """From the lower to the higher end of both intervals: without 0 in a shown difference."""
+        if self.student is None or self.bootstrap is None:
+            return None
+        both = self.student, self.bootstrap
+        return min(each.low for each in both), max(each.high for each in both)
 
     @property
     def verdict(self) -> str:
@@ -59,14 +81,21 @@ class Difference:
         return HIGHER if all(each.low > 0 for each in both) else NO_DIFFERENCE
 
 
-def difference(metric: str, a: Sequence[float], b: Sequence[float]) -> Difference:
-    """Compare a metric of two variants; values at one index are a pair. ValueError without any."""
-    differences = [after - before for before, after in zip(a, b, strict=True)]
+def difference(
+    metric: str, a: Sequence[float], b: Sequence[float], runs: Sequence[str] = ()
+) -> Difference:
+    """Compare a metric of two variants; values at one index are a pair. ValueError without any.
+
+    runs: names of the pairs, by default their numbers.
+    """
+    names = runs or [str(number) for number in range(len(a))]
+    pairs = tuple(Pair(*each) for each in zip(names, a, b, strict=True))
+    differences = [each.difference for each in pairs]
     student = resampled = None
     if len(differences) > 1:
         student, resampled = band(differences), bootstrap(differences)
     return Difference(
-        metric, len(differences), fmean(a), fmean(b), student, resampled, any(differences)
+        metric, len(pairs), fmean(a), fmean(b), student, resampled, any(differences), pairs
     )
 
 
@@ -98,5 +127,10 @@ def compare(a: Mapping[Hashable, Metrics], b: Mapping[Hashable, Metrics]) -> lis
         shared = [key for key in keys if name in a[key] and name in b[key]]
         if shared:
             before, after = ([runs[key][name] for key in shared] for runs in (a, b))
-            found.append(difference(name, before, after))
+            found.append(difference(name, before, after, [*map(_run_name, shared)]))
     return found
+
+
+def _run_name(key: Hashable) -> str:
+    """Name a pair of runs: by its seed, and before it by its variant if there are several."""
+    return ", ".join(map(str, key)) if isinstance(key, tuple) else str(key)

@@ -13,22 +13,29 @@ from typing import Final
 from roadstead.protocol.errors import InputError
 
 MAX_RUNS: Final = 100_000
+RUNS_FOLDER: Final = "runs"
+"""Folder with the tables of runs, in that of the sweep."""
 
 Values = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
 class ScenarioSweep:
-    """A sweep to run. axes: key of the scenario → values. seeds: of each combination."""
+    """A sweep to run. axes: key of the scenario → values. seeds: of each combination.
+
+    is_zipped: the values at one index of all axes are a combination, in place of all products.
+    """
 
     scenario: str
     axes: tuple[tuple[str, tuple[object, ...]], ...]
     seeds: tuple[int, ...]
+    is_zipped: bool = False
 
     @property
     def size(self) -> int:
         """The number of runs."""
-        return prod(len(values) for _, values in self.axes) * len(self.seeds)
+        counts = [len(values) for _, values in self.axes]
+        return (min(counts) if self.is_zipped else prod(counts)) * len(self.seeds)
 
     def check(self) -> None:
         """Raise InputError if there are too many runs."""
@@ -38,7 +45,8 @@ class ScenarioSweep:
     def combinations(self) -> Iterator[dict[str, object]]:
         """Yield every combination, the values of the last key changing first."""
         names = [name for name, _ in self.axes]
-        for chosen in product(*(values for _, values in self.axes)):
+        axes = [values for _, values in self.axes]
+        for chosen in zip(*axes, strict=True) if self.is_zipped else product(*axes):
             yield dict(zip(names, chosen, strict=True))
 
     def runs(self) -> list[tuple[dict[str, object], int]]:
@@ -48,11 +56,12 @@ class ScenarioSweep:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One run that ended."""
+    """One run that ended. tables: folder of its tables, relative to the sweep's; "" without."""
 
     values: Values
     seed: int
     metrics: Mapping[str, float]
+    tables: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +73,20 @@ class Spread:
     high: float
 
 
-def rows_of(sweep: ScenarioSweep, results: Mapping[int, object]) -> list[Row]:
+def tables_of(index: int) -> str:
+    """Return the folder of the tables of a run, by its index in `runs`."""
+    return f"{RUNS_FOLDER}/{index + 1:03}"
+
+
+def rows_of(
+    sweep: ScenarioSweep, results: Mapping[int, object], *, has_tables: bool = False
+) -> list[Row]:
     """Return the runs that ended, in the order of the sweep. results: by index in `runs`."""
     rows = []
     for index, (values, seed) in enumerate(sweep.runs()):
         metrics = results.get(index)
         if isinstance(metrics, dict):
-            rows.append(Row(values, seed, metrics))
+            rows.append(Row(values, seed, metrics, tables_of(index) if has_tables else ""))
     return rows
 
 

@@ -117,6 +117,14 @@ def interval_mark(x: float, low: float, high: float) -> str:
     )
 
 
+def horizontal_interval(low: float, high: float, y: float, dashes: str = "") -> str:
+    """An interval: a horizontal line from low to high with caps."""
+    ends = "".join(f"M{x:.1f} {y - CAP:.1f}V{y + CAP:.1f}" for x in (low, high))
+    dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
+    line = f'<path fill="none" stroke-width="1.6"{dashed} d="M{low:.1f} {y:.1f}H{high:.1f}"/>'
+    return f'{line}<path class="interval" fill="none" stroke-width="1.3" d="{ends}"/>'
+
+
 def text_at(x: float, y: float, text: str, style: str = "") -> str:
     """A line of text with its base line at y."""
     name = f' class="{style}"' if style else ""

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from roadstead.lab.paired import Difference
 from roadstead.report.html_page import html_page, text
+from roadstead.report.paired_page import STYLE, paired_parts
 from roadstead.report.plot import svg
 from roadstead.report.simulated_plots import RUNS_MAX, SampledRun, sample_plots
 
 EVENTS_LISTED: Final = 200
-
-_STYLE: Final = """
-.plots { display: flex; flex-wrap: wrap; gap: 1rem }
-.plots svg { max-width: 100%; height: auto }
-"""
 
 
 def simulated_page(
@@ -23,12 +20,17 @@ def simulated_page(
     rows: Sequence[Sequence[str]],
     runs: Sequence[SampledRun],
     versions: Mapping[str, str],
+    compared: Sequence[tuple[str, str, Sequence[Difference]]] = (),
 ) -> str:
-    """Return the page. heads, rows: the table of the runs."""
+    """Return the page. heads, rows: the table of the runs.
+
+    compared: pairs of configurations, and their differences.
+    """
     more = f" of the first {RUNS_MAX} of {len(runs)} runs" if len(runs) > RUNS_MAX else ""
     parts = [
         f"<h1>{text(scenario)}</h1>",
         *_table(heads, rows),
+        *(part for each in compared for part in _compared(*each)),
         f"<h2>Over time{more}</h2>",
         '<div class="plots">',
         *(svg(each) for each in sample_plots(runs)),
@@ -36,7 +38,12 @@ def simulated_page(
         *_events(runs),
         f"<p><small>{text(', '.join(f'{k} {v}' for k, v in versions.items()))}</small></p>",
     ]
-    return html_page(scenario, parts, _STYLE)
+    return html_page(scenario, parts, STYLE)
+
+
+def _compared(a: str, b: str, differences: Sequence[Difference]) -> Iterator[str]:
+    yield f"<h2>{text(a)} and {text(b)}</h2>"
+    yield from paired_parts(a, b, differences)
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -47,6 +47,12 @@ def significant(number: float, digits: int) -> str:
     return f"{float(text):,.0f}" if "e+" in text else text
 
 
+def signed(number: float, digits: int = 3) -> str:
+    """`+1.5`, `-0.2`, `0`."""
+    text = significant(number, digits)
+    return f"+{text}" if number > 0 else text
+
+
 def human_seconds(seconds: float) -> str:
     # Rounded first: 999.6 ms is printed as 1.0 s.
     if round(seconds * 1000) < 1000:

@@ -47,6 +47,26 @@ def test_exchanged_variants_have_the_opposite_difference(values):
     assert there.student.low == pytest.approx(-back.student.high)
 
 
+@settings(deadline=None, max_examples=30)
+@given(VALUES, st.randoms())
+def test_the_shown_interval_leaves_out_zero_just_if_a_difference_is_shown(values, random):
+    found = difference("wait", values, random.sample(values, len(values)))
+    low, high = found.interval
+
+    assert (low > 0 or high < 0) == (found.verdict in (LOWER, HIGHER))
+    assert low <= min(found.student.low, found.bootstrap.low)
+
+
+def test_a_pair_has_the_name_of_its_runs():
+    values = {"metric": 1.0}
+
+    (by_seed,) = compare({3: values}, {3: values})
+    (by_variant,) = compare({("binpack", 3): values}, {("binpack", 3): values})
+
+    assert [each.run for each in by_seed.values] == ["3"]
+    assert [each.run for each in by_variant.values] == ["binpack, 3"]
+
+
 def test_one_pair_has_no_interval():
     found = difference("wait", [1.0], [5.0])
 
