@@ -1,8 +1,9 @@
 """Variants of a scenario: values in place of those at some of its keys.
 
 A key is a path in the document, such as `workload.0.arrivals.poisson.per_hour`: each part is a key
-of an object, or the number or name of an entry of a list. The key `config` sets the configuration
-of the scheduler, a file or a preset.
+of an object, or the number or name of an entry of a list. Two keys are no paths: `config` sets the
+configuration of the scheduler, a file or a preset, and `plugin` names plugins of the user, which a
+scenario itself cannot do.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ from roadstead.protocol.errors import InputError, cut_short
 
 CONFIG: Final = "config"
 """Key of the scheduler's configuration. Its value is a file, if there is one, else a preset."""
+
+PLUGIN: Final = "plugin"
+"""Key of the user's plugins. A value is one, as of `--plugin`, a list of them, or null for none."""
 
 CONFIG_PATHS: Final = (("scheduler", "config"), ("scheduler", "preset"))
 """Paths that `config` sets, files and presets. Both have lists; one value becomes a list of one."""
@@ -72,8 +76,8 @@ def axis_of(file: ScenarioFile, key: str, values: Iterable[object]) -> Axis:
 
 def path_of(document: Mapping[str, object], key: str) -> KeyPath:
     """Return the path that a key names. Raises InputError with similar names."""
-    if key == CONFIG:
-        return (CONFIG,)
+    if key in (CONFIG, PLUGIN):
+        return (key,)
     path: KeyPath = ()
     value: object = document
     for part in key.split("."):
@@ -96,7 +100,7 @@ def path_of(document: Mapping[str, object], key: str) -> KeyPath:
 def _check_key(value: Mapping[str, object], path: KeyPath, part: str, key: str) -> None:
     known = list(dict.fromkeys((*value, *known_keys(Scenario, path))))
     if not path:
-        known.append(CONFIG)
+        known += [CONFIG, PLUGIN]
     if part in known:
         return
     close = (
@@ -139,13 +143,25 @@ def vary(file: ScenarioFile, values: Mapping[str, object]) -> ScenarioFile:
     # The document already has the keys of the scenario that `extends` names.
     document.pop("extends", None)
     for key, value in values.items():
-        _put(file, document, path_of(document, key), value)
+        if key != PLUGIN:
+            _put(file, document, path_of(document, key), value)
     assignments = ", ".join(f"{key}={cut_short(value)}" for key, value in values.items())
     source = f"{file.main.source} with {assignments}" if values else file.main.source
     varied = read_scenario(json.dumps(document), source=source, directory=file.main.directory)
     # origins: the file in which each top-level key is written; the names of files in its value are
     # relative to it.
     return replace(varied, main=file.main, origins=file.origins)
+
+
+def plugins_of(values: Mapping[str, object]) -> tuple[str, ...]:
+    """Return the plugins of a combination. Raises InputError for what names no plugin."""
+    found = values.get(PLUGIN)
+    names = found if isinstance(found, list | tuple) else [] if found is None else [found]
+    for each in names:
+        if not isinstance(each, str):
+            rule = "must be MODULE:CLASS or FILE.py, a list of these, or null for none"
+            raise InputError(rule, source=SOURCE, field=PLUGIN, value=cut_short(each))
+    return tuple(names)
 
 
 def _put(file: ScenarioFile, document: dict[str, object], path: KeyPath, value: object) -> None:

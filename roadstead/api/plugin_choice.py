@@ -74,14 +74,15 @@ class ChosenPlugins:
         return tuple(name for name in self.types if not _is_named(name, text))
 
 
-def choose_plugins(given: Sequence[str], text: str = "") -> ChosenPlugins:
+def choose_plugins(given: Sequence[str], text: str = "", directory: str = "") -> ChosenPlugins:
     """Load the plugins of the flags, and the installed plugins that a configuration names.
 
-    given: MODULE:CLASS, FILE.py:CLASS, or FILE.py for all plugins of the file, relative to the
-    working directory. Only installed plugins that `text` names are imported. Raises InputError for
-    a plugin that cannot be loaded, or that has the name of an in-tree plugin.
+    given: MODULE:CLASS, FILE.py:CLASS, or FILE.py for all plugins of the file, relative to
+    `directory`, by default the working directory. Only installed plugins that `text` names are
+    imported. Raises InputError for a plugin that cannot be loaded, or that has the name of an
+    in-tree plugin.
     """
-    directory = str(Path.cwd()) if given else ""
+    directory = (directory or str(Path.cwd())) if given else ""
     named = _installed_in(text) if text else {}
     from_flags = [path for each in given for path in _plugin_paths(each, directory)]
     paths = tuple(dict.fromkeys([*from_flags, *named.values()]))

@@ -3,6 +3,7 @@
 FOLDER/scenario.yaml           the scenario as it was played
 FOLDER/run.json                runs, digests of all inputs, versions
 FOLDER/inputs/                 copies of the inputs, see `roadstead.api.input_copies`
+FOLDER/compare.json            with several configurations: their paired differences
 FOLDER/NAME/TABLE/part-*       tables of one run
 FOLDER/NAME/summary.json       its figures; written last, so such a run is finished
 
@@ -29,6 +30,7 @@ SCENARIO_FILE: Final = "scenario.yaml"
 RECORD_FILE: Final = "run.json"
 SUMMARY_FILE: Final = "summary.json"
 REPORT_FILE: Final = "report.html"
+COMPARISON_FILE: Final = "compare.json"
 INPUTS_FOLDER: Final = "inputs"
 DOCUMENT_FILE: Final = f"{INPUTS_FOLDER}/scenario.json"
 """The scenario with the keys of those that it extends."""

@@ -37,12 +37,15 @@ def load_scenario_plan(
 
 
 def plan_of(
-    file: ScenarioFile, plugins: Sequence[str] = ()
+    file: ScenarioFile, plugins: Sequence[str] = (), directory: str = ""
 ) -> tuple[CompiledScenario, ChosenPlugins]:
-    """Compile a scenario that was read, as `load_scenario_plan`."""
+    """Compile a scenario that was read, as `load_scenario_plan`.
+
+    directory: of plugins that are not installed; by default the working directory.
+    """
     configs = tuple(config_texts(file))
     text = "\n".join(each.text for each in configs)
-    chosen = choose_plugins(plugins, text)
+    chosen = choose_plugins(plugins, text, directory)
     notes = []
     if chosen.types and not configs:
         configs = (SchedulerConfigText("plugins", SOURCE_OF_FLAGS, chosen.as_config()),)

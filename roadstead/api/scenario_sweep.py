@@ -11,19 +11,26 @@ from pathlib import Path
 from time import monotonic
 from typing import Final, cast
 
-from roadstead.api.scenario_runs import plan_with
+from roadstead.api.run_folder import REPORT_FILE, replace_text
+from roadstead.api.scenario_plan import plan_of
 from roadstead.config.scenario.read import ScenarioFile
-from roadstead.config.scenario.vary import CONFIG, Axis, configs_of, packed
-from roadstead.lab.scenario_sweep import Row, ScenarioSweep, rows_of, spreads, value_text
+from roadstead.config.scenario.vary import CONFIG, Axis, configs_of, packed, plugins_of, vary
+from roadstead.framework.user_plugins import digests_of
+from roadstead.lab.scenario_sweep import Row, ScenarioSweep, rows_of, spreads, tables_of, value_text
 from roadstead.protocol.errors import InputError
 from roadstead.report.paths import entries
+from roadstead.report.result import installed_versions
+from roadstead.report.scenario_sweep_page import scenario_sweep_page
+from roadstead.scenario.inputs import FileDigests, input_digests
 from roadstead.sweeps.carry_out import (
     NoStore,
+    OnResult,
     Processes,
     ReportCounts,
     ResultStore,
     SweepEnd,
     carry_out,
+    ignore_result,
 )
 from roadstead.sweeps.results_file import (
     RESULTS_FILE_NAME,
@@ -69,54 +76,117 @@ def sweep_of(file: ScenarioFile, axes: Sequence[Axis], seeds: int | None) -> Sce
     return planned
 
 
-def prepare_sweep(file: ScenarioFile, planned: ScenarioSweep, folder: SweepFolder) -> None:
-    """Compile every combination, and check the folder. Raises InputError; nothing has run."""
+@dataclass(frozen=True, slots=True)
+class PreparedSweep:
+    """A sweep whose combinations were compiled.
+
+    plugins: dotted paths of each combination's, in order; digests: (module, SHA-256) of each.
+    plugin_dir: as in `RunPlan`. inputs: SHA-256 of all files, by name. notes: on the scenario.
+    """
+
+    file: ScenarioFile
+    planned: ScenarioSweep
+    folder: SweepFolder
+    plugins: tuple[tuple[str, ...], ...]
+    digests: tuple[tuple[tuple[str, str], ...], ...]
+    plugin_dir: str
+    inputs: Mapping[str, str]
+    notes: tuple[str, ...]
+
+
+def prepare_sweep(
+    file: ScenarioFile, planned: ScenarioSweep, folder: SweepFolder, plugins: Sequence[str] = ()
+) -> PreparedSweep:
+    """Compile every combination, and check the folder. Raises InputError; nothing has run.
+
+    plugins: of all combinations, as for `--plugin`; the key `plugin` adds others to them.
+    """
     if folder.is_resumed and folder.output is None:
         raise InputError("needs the --output folder of the sweep to continue", source="--resume")
+    chosen = []
+    inputs = {each.name: each.sha256 for each in input_digests(file)}
+    notes: dict[str, None] = {}
+    files = FileDigests()
     for values in planned.combinations():
-        plan_with(file, values)
+        varied = vary(file, values)
+        plan, found = plan_of(varied, (*plugins, *plugins_of(values)))
+        notes |= dict.fromkeys(plan.notes)
+        inputs |= {each.name: each.sha256 for each in files.of(varied)}
+        chosen.append((found.paths, digests_of(found.paths)))
+    inputs |= {f"plugin {name}": digest for _, each in chosen for name, digest in each}
     if folder.output is not None and not folder.is_resumed:
         refuse_unfinished(folder.output / RESULTS_FILE_NAME)
-        if entries(folder.output):
-            raise InputError("holds other files; name a new directory", source=str(folder.output))
+        check_new_folder(folder.output)
+    return PreparedSweep(
+        file,
+        planned,
+        folder,
+        tuple(paths for paths, _ in chosen),
+        tuple(digests for _, digests in chosen),
+        str(Path.cwd()) if any(paths for paths, _ in chosen) else "",
+        inputs,
+        tuple(notes),
+    )
+
+
+def check_new_folder(folder: Path) -> None:
+    """Raise InputError unless the folder can be made, or is empty."""
+    if entries(folder):
+        raise InputError("holds other files; name a new directory", source=str(folder))
 
 
 def run_sweep(
-    file: ScenarioFile,
-    planned: ScenarioSweep,
-    folder: SweepFolder,
+    prepared: PreparedSweep,
     processes_of: Callable[[Work], Processes | None],
     report: ReportCounts,
+    on_result: OnResult = ignore_result,
 ) -> tuple[list[Row], SweepEnd]:
-    """Play the runs of a sweep that was prepared, and write its files.
+    """Play the runs of a sweep, and write its files.
 
-    processes_of: returns the other processes that may run the tasks, None for none.
+    processes_of: returns the other processes that may run the tasks, None for none. on_result:
+    called with the index of each run that has ended, and its metrics.
     """
-    output = folder.output
-    tables = output.resolve() / "runs" if output is not None and folder.has_tables else None
-    tasks: list[dict[str, Plain]] = [
-        {
-            "values": cast("Plain", values),
-            "seed": seed,
-            "tables": "" if tables is None else str(tables / f"{index + 1:03}"),
-        }
-        for index, (values, seed) in enumerate(planned.runs())
-    ]
-    scenario = packed(file)
-    work = Work("scenario", {"scenario": cast("Plain", scenario)}, tuple(tasks))
-    with _store(planned, scenario, folder) as store:
-        end = carry_out(work, processes_of(work), store, report, monotonic)
-    rows = rows_of(planned, end.results)
+    planned, output = prepared.planned, prepared.folder.output
+    has_tables = output is not None and prepared.folder.has_tables
+    scenario = packed(prepared.file)
+    shared: dict[str, Plain] = {
+        "scenario": cast("Plain", scenario),
+        "plugin_dir": prepared.plugin_dir,
+    }
+    work = Work("scenario", shared, _tasks(prepared))
+    with _store(prepared, scenario) as store:
+        end = carry_out(work, processes_of(work), store, report, monotonic, on_result)
+    rows = rows_of(planned, end.results, has_tables=has_tables)
     if output is not None:
-        _write(output, planned, rows)
+        _write(output, prepared, rows)
     return rows, end
 
 
+def _tasks(prepared: PreparedSweep) -> tuple[dict[str, Plain], ...]:
+    """Return the task of each run; a folder of tables is absolute."""
+    output, seeds = prepared.folder.output, len(prepared.planned.seeds)
+    has_tables = output is not None and prepared.folder.has_tables
+    folder = output.resolve() if has_tables and output is not None else Path()
+    found: list[dict[str, Plain]] = []
+    for index, (values, seed) in enumerate(prepared.planned.runs()):
+        combination = index // seeds
+        digests: list[Plain] = [list(each) for each in prepared.digests[combination]]
+        found.append(
+            {
+                "values": cast("Plain", values),
+                "seed": seed,
+                "tables": str(folder / tables_of(index)) if has_tables else "",
+                "plugins": list(prepared.plugins[combination]),
+                "digests": digests,
+            }
+        )
+    return tuple(found)
+
+
 @contextmanager
-def _store(
-    planned: ScenarioSweep, scenario: Mapping[str, object], folder: SweepFolder
-) -> Iterator[ResultStore]:
+def _store(prepared: PreparedSweep, scenario: Mapping[str, object]) -> Iterator[ResultStore]:
     """Yield the storage of the results: a file in the output folder, if there is one."""
+    folder, planned = prepared.folder, prepared.planned
     if folder.output is None:
         yield NoStore()
         return
@@ -126,6 +196,9 @@ def _store(
         "vary": cast("Plain", [[key, list(values)] for key, values in planned.axes]),
         "seeds": cast("Plain", list(planned.seeds)),
         "tables": folder.has_tables,
+        "plugins": cast("Plain", [list(each) for each in prepared.plugins]),
+        # Each by itself, so that an error names the one that has changed.
+        **{f"input {name}": digest for name, digest in prepared.inputs.items()},
     }
     path, header = folder.output / RESULTS_FILE_NAME, header_of(compared_on_resume, planned.size)
     is_resumed = folder.is_resumed
@@ -136,12 +209,14 @@ def _store(
         opened.close()
 
 
-def sweep_document(planned: ScenarioSweep, rows: Sequence[Row]) -> dict[str, object]:
+def sweep_document(prepared: PreparedSweep, rows: Sequence[Row]) -> dict[str, object]:
     """Return the result as a JSON object."""
+    planned = prepared.planned
     return {
         "scenario": planned.scenario,
         "vary": {key: list(values) for key, values in planned.axes},
         "seeds": list(planned.seeds),
+        "inputs": dict(prepared.inputs),
         "points": [
             {
                 "values": dict(values),
@@ -151,7 +226,12 @@ def sweep_document(planned: ScenarioSweep, rows: Sequence[Row]) -> dict[str, obj
             for values, count, metrics in spreads(rows)
         ],
         "runs": [
-            {"values": dict(row.values), "seed": row.seed, "metrics": dict(row.metrics)}
+            {
+                "values": dict(row.values),
+                "seed": row.seed,
+                "metrics": dict(row.metrics),
+                **({"tables": row.tables} if row.tables else {}),
+            }
             for row in rows
         ],
     }
@@ -162,9 +242,10 @@ def metric_names(rows: Sequence[Row]) -> list[str]:
     return list(dict.fromkeys(name for row in rows for name in row.metrics))
 
 
-def _write(output: Path, planned: ScenarioSweep, rows: Sequence[Row]) -> None:
+def _write(output: Path, prepared: PreparedSweep, rows: Sequence[Row]) -> None:
     """Write sweep.json, and sweep.csv with a row for each run."""
-    text = json.dumps(sweep_document(planned, rows), indent=2)
+    planned = prepared.planned
+    text = json.dumps(sweep_document(prepared, rows), indent=2)
     (output / JSON_FILE).write_text(f"{text}\n", encoding="utf-8")
     keys = [key for key, _ in planned.axes]
     names = metric_names(rows)
@@ -174,3 +255,14 @@ def _write(output: Path, planned: ScenarioSweep, rows: Sequence[Row]) -> None:
         for row in rows:
             values = (value_text(row.values[key]) for key in keys)
             writer.writerow([*values, row.seed, *(row.metrics.get(name, "") for name in names)])
+
+
+def write_sweep_report(output: Path, prepared: PreparedSweep, rows: Sequence[Row]) -> None:
+    """Write report.html, unless no run has ended. Raises InputError if it cannot be written."""
+    if not rows:
+        return
+    page = scenario_sweep_page(prepared.planned, rows, installed_versions())
+    try:
+        replace_text(output / REPORT_FILE, page)
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", source=str(output)) from error

@@ -43,14 +43,15 @@ def write_report(folder: Path, names: Sequence[str], summaries: Sequence[RunSumm
     heads = (*HEADS[:6], *(f"wait {each}" for each in HEADS[6:]))
     rows = [summary_row(name, each) for name, each in zip(names, summaries, strict=True)]
     runs = [
-        _sampled(path, run.name) if number < RUNS_MAX else SampledRun(run.name, {})
+        sampled_run(path, run.name) if number < RUNS_MAX else SampledRun(run.name, {})
         for number, (path, run) in enumerate(run_folders(folder))
     ]
     page = simulated_page(summaries[0].scenario, heads, rows, runs, installed_versions())
     replace_text(folder / REPORT_FILE, page)
 
 
-def _sampled(path: Path, name: str) -> SampledRun:
+def sampled_run(path: Path, name: str) -> SampledRun:
+    """Read the samples and first events of a run. Raises InputError."""
     query = RunQuery(path)
     samples: defaultdict[tuple[str, str], list[tuple[int, float]]] = defaultdict(list)
     for metric, resource, time_us, value in query.execute(SAMPLES).rows:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,12 +14,14 @@ from roadstead.api.launcher import open_launcher
 from roadstead.api.request import ARGUMENTS
 from roadstead.api.scenario_plan import scenario_file
 from roadstead.api.scenario_sweep import (
+    PreparedSweep,
     SweepFolder,
     metric_names,
     prepare_sweep,
     run_sweep,
     sweep_document,
     sweep_of,
+    write_sweep_report,
 )
 from roadstead.config.ray import LOCAL
 from roadstead.config.scenario.read import ScenarioFile
@@ -67,13 +69,17 @@ class SweepJobs:
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class SweepResult:
-    """The result of `sweep`. runs: values, seed and metrics of each run, in order."""
+    """The result of `sweep`.
+
+    runs: values, seed and metrics of each run, in order. directory: of the files, None for none.
+    """
 
     runs: tuple[Row, ...]
-    _planned: ScenarioSweep
+    directory: Path | None
+    _prepared: PreparedSweep
 
     def __repr__(self) -> str:
-        return f"<SweepResult of {self._planned.scenario}: {len(self.runs):,} runs>"
+        return f"<SweepResult of {self._prepared.planned.scenario}: {len(self.runs):,} runs>"
 
     @property
     def points(self) -> tuple[SweepPoint, ...]:
@@ -82,11 +88,11 @@ class SweepResult:
 
     def document(self) -> dict[str, object]:
         """Return the JSON of `roadstead sweep --format json`."""
-        return sweep_document(self._planned, self.runs)
+        return sweep_document(self._prepared, self.runs)
 
     def to_arrow(self) -> Table:
         """Return a table with a row for each run: the varied keys as text, seed, and metrics."""
-        keys = [key for key, _ in self._planned.axes]
+        keys = [key for key, _ in self._prepared.planned.axes]
         columns = {
             key: column([value_text(row.values[key]) for row in self.runs], STRING) for key in keys
         }
@@ -105,6 +111,7 @@ def sweep(
     vary: Mapping[str, Iterable[object]] | None = None,
     *,
     seeds: int | None = None,
+    plugin: str | Sequence[str] = (),
     jobs: int | None = None,
     ray_address: str | None = None,
     output: str | os.PathLike[str] | None = None,
@@ -115,36 +122,49 @@ def sweep(
     """Play a scenario with every combination of some values and each seed, as `roadstead sweep`.
 
     scenario: as for `simulate`. vary: values by key, such as {"config": ["default", "binpack"]}.
-    seeds: their number, in place of the scenario's. jobs: runs at a time, by default one; more
-    start processes. ray_address: HOST:PORT or auto, a Ray cluster whose nodes play the runs, by
-    default one for each free CPU; local is a Ray of this call's own. output, tables, resume: as the
-    flags. progress: called with the numbers of runs. Raises InputError for wrong input,
-    RoadsteadError if a run fails; with `output` the runs that ended are kept.
+    seeds: their number, in place of the scenario's. plugin: of all runs, as of `--plugin`. jobs:
+    runs at a time, by default one; more start processes. ray_address: HOST:PORT or auto, a Ray
+    cluster whose nodes play the runs, by default one for each free CPU; local is a Ray of this
+    call's own. output, tables, resume: as the flags. progress: called with the numbers of runs.
+    Raises InputError for wrong input, RoadsteadError if a run fails; with `output` the runs that
+    ended are kept.
     """
+    check_count("seeds", seeds)
     file = scenario_file(scenario)
     folder = SweepFolder(None if output is None else Path(output), tables, resume)
-    return sweep_file(file, vary or {}, seeds, SweepJobs(jobs, ray_address), folder, progress)
+    planned = sweep_of(
+        file, [axis_of(file, key, each) for key, each in (vary or {}).items()], seeds
+    )
+    plugins = (plugin,) if isinstance(plugin, str) else tuple(plugin)
+    jobs_of = SweepJobs(jobs, ray_address)
+    prepared, rows = play_sweep(file, planned, plugins, jobs_of, folder, progress)
+    if folder.output is not None:
+        write_sweep_report(folder.output, prepared, rows)
+    return SweepResult(tuple(rows), folder.output, prepared)
 
 
-def sweep_file(
+def check_count(name: str, value: int | None) -> None:
+    """Raise InputError for an argument out of range. None: not given."""
+    if value is not None and not 1 <= value <= COUNT_MAX:
+        rule = f"must be 1 to {COUNT_MAX:,}"
+        raise InputError(rule, source=ARGUMENTS, field=name, value=cut_short(value))
+
+
+def play_sweep(
     file: ScenarioFile,
-    vary: Mapping[str, Iterable[object]],
-    seeds: int | None,
+    planned: ScenarioSweep,
+    plugins: Sequence[str],
     jobs: SweepJobs,
     folder: SweepFolder,
     progress: Callable[[Counts], None] | None,
-) -> SweepResult:
+) -> tuple[PreparedSweep, list[Row]]:
     """Play a sweep of a scenario that was read; see `sweep`."""
     settings = jobs.settings()
-    for name, value in (("seeds", seeds), ("jobs", jobs.count)):
-        if value is not None and not 1 <= value <= COUNT_MAX:
-            rule = f"must be 1 to {COUNT_MAX:,}"
-            raise InputError(rule, source=ARGUMENTS, field=name, value=cut_short(value))
+    check_count("jobs", jobs.count)
     if folder.output is None and (folder.has_tables or folder.is_resumed):
         name = "tables" if folder.has_tables else "resume"
         raise InputError("needs output", source=ARGUMENTS, field=name)
-    planned = sweep_of(file, [axis_of(file, key, each) for key, each in vary.items()], seeds)
-    prepare_sweep(file, planned, folder)
+    prepared = prepare_sweep(file, planned, folder, plugins)
 
     def processes_of(work: Work) -> Processes | None:
         if not jobs.has_processes():
@@ -159,7 +179,7 @@ def sweep_file(
         if progress is not None:
             progress(counts)
 
-    rows, end = run_sweep(file, planned, folder, processes_of, report)
+    rows, end = run_sweep(prepared, processes_of, report)
     if end.stopped_by is not None:
         raise end.stopped_by
-    return SweepResult(tuple(rows), planned)
+    return prepared, rows

@@ -1,4 +1,4 @@
-"""`roadstead compare`: paired differences of two configurations, runs or sweeps."""
+"""`roadstead compare`: paired differences of two configurations, plugins, runs or sweeps."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from roadstead.cli.errors import ReportingCommand
-from roadstead.cli.options import OutputFormat, format_option, gathered
+from roadstead.cli.options import OutputFormat, format_option, gathered, plugin_option
 from roadstead.cli.session import Session
 from roadstead.cli.stress_options import JobOptions, job_parameters
 
@@ -21,16 +21,31 @@ _PATH = click.Path(path_type=Path)
     "--a",
     "config_a",
     metavar="CONFIG",
-    help="Configuration of A: a file, or the name of an included one (roadstead config --preset).",
+    help="Configuration of A: a file, or the name of an included one (roadstead config --preset). "
+    "May be left out, with --b, if the plugins differ.",
 )
 @click.option(
     "--b", "config_b", metavar="CONFIG", help="Configuration of B, which is compared with A."
 )
 @click.option(
+    "--plugin-a",
+    multiple=True,
+    metavar="MODULE:CLASS",
+    help="Plugin of A alone, as of --plugin; may be repeated.",
+)
+@click.option(
+    "--plugin-b",
+    multiple=True,
+    metavar="MODULE:CLASS",
+    help="Plugin of B alone. With --plugin-a, two versions of a plugin in two files are compared; "
+    "without, the plugin with none.",
+)
+@plugin_option
+@click.option(
     "--seeds",
     type=click.IntRange(1, 10_000),
     metavar="N",
-    help="Number of runs of each configuration [default: the seeds of the scenario].",
+    help="Number of runs of each side [default: the seeds of the scenario].",
 )
 @gathered("jobs", JobOptions, job_parameters)
 @click.option(
@@ -38,7 +53,14 @@ _PATH = click.Path(path_type=Path)
     "--output",
     type=_PATH,
     metavar="DIR",
-    help="Folder for the runs of the scenario, as of `roadstead sweep`.",
+    help="Folder for compare.json, compare.csv and report.html, and for the runs of the scenario, "
+    "as of `roadstead sweep`.",
+)
+@click.option(
+    "--tables",
+    is_flag=True,
+    help="Keep the tables of each run in DIR/runs (Parquet). The report then shows pods and "
+    "resources over time.",
 )
 @format_option
 @click.pass_obj
@@ -49,42 +71,53 @@ def compare_command(
     second: Path | None,
     config_a: str | None,
     config_b: str | None,
+    plugin_a: tuple[str, ...],
+    plugin_b: tuple[str, ...],
+    plugin: tuple[str, ...],
     seeds: int | None,
     jobs: JobOptions,
     output: Path | None,
+    tables: bool,
     output_format: OutputFormat,
 ) -> None:
-    """Compare two configurations on one scenario and the same seeds, or two finished runs.
+    """Compare two configurations or plugins on one scenario and the same seeds, or finished runs.
 
     RUN_A and RUN_B are folders of roadstead simulate or roadstead sweep; runs with the same seed
     are a pair.
 
     Prints for each metric the means of A and B, their paired difference (B minus A) and its 95%
-    confidence interval. If an interval includes 0, no difference is shown.
+    confidence interval. If it includes 0, no difference is shown.
 
     \b
     Examples:
       roadstead compare small.yaml --a default --b binpack --seeds 10
+      roadstead compare small.yaml --a default --b binpack --tables -o packed
+      roadstead compare small.yaml --plugin-a old.py --plugin-b new.py
       roadstead simulate small.yaml -o before
       roadstead simulate changed.yaml -o after
-      roadstead compare before after
+      roadstead compare before after -o changed
 
     Exit status: 0 done, 1 a run failed, 2 wrong input, 130 or 143 interrupted (SIGINT, SIGTERM).
     """
     from roadstead.cli import comparing
+    from roadstead.cli.sweeping import SweepTarget
 
+    target = SweepTarget(output, tables, output_format)
     if second is None:
-        configs = config_a, config_b
-        comparing.play_and_compare(session, first, configs, seeds, jobs, output, output_format)
+        sides = (config_a, plugin_a), (config_b, plugin_b)
+        comparing.play_and_compare(session, first, sides, plugin, seeds, jobs, target)
     else:
         given = {
             "--a": config_a,
             "--b": config_b,
+            "--plugin-a": plugin_a or None,
+            "--plugin-b": plugin_b or None,
+            "--plugin": plugin or None,
             "--seeds": seeds,
             "--jobs": jobs.jobs,
             "--ray-address": jobs.ray_address,
             "--settings": jobs.settings,
             "--resume": jobs.resume or None,
-            "--output": output,
+            "--tables": tables or None,
         }
-        comparing.compare_finished(first, second, given, output_format)
+        comparing.compare_folders(first, second, given, target)

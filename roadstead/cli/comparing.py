@@ -1,64 +1,56 @@
-"""Comparing two configurations of a scenario, or two finished runs or sweeps."""
+"""Comparing two configurations or plugins on a scenario, or two finished runs or sweeps."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
 
-from roadstead.api.comparison import (
-    Comparison,
-    compare_configs,
-    compare_runs,
-    config_value,
-    read_runs,
-)
-from roadstead.api.scenario_sweep import sweep_of
-from roadstead.cli.options import OutputFormat
+from roadstead.api.compared_sides import Side, sides_of
+from roadstead.api.comparison_files import write_comparison
+from roadstead.api.paired_runs import Comparison, compare_finished, read_group
+from roadstead.api.scenario_sweep import check_new_folder
 from roadstead.cli.result_forms import print_json
 from roadstead.cli.session import Session
 from roadstead.cli.stress_options import JobOptions
-from roadstead.cli.sweeping import SweepTarget, run_scenarios
+from roadstead.cli.sweeping import SweepTarget, echo_written, run_scenarios
 from roadstead.config.scenario.read import load_scenario
-from roadstead.config.scenario.vary import CONFIG, axis_of
-from roadstead.lab.statistics import Band
-from roadstead.protocol.errors import InputError, cut_short
-from roadstead.report.units import significant
+from roadstead.protocol.errors import InputError
+
+GivenSide = tuple[str | None, tuple[str, ...]]
+"""Configuration, None if it is not given, and plugins."""
 
 
 def play_and_compare(
     session: Session,
     path: Path,
-    configs: tuple[str | None, str | None],
+    sides: tuple[GivenSide, GivenSide],
+    plugins: Sequence[str],
     seeds: int | None,
     jobs: JobOptions,
-    output: Path | None,
-    output_format: OutputFormat,
+    target: SweepTarget,
 ) -> None:
-    """Play a scenario with two configurations and print the differences."""
-    for flag, given in zip(("--a", "--b"), configs, strict=True):
-        if given is None:
-            rule = "is missing: name both configurations, or a second run"
-            raise InputError(rule, source=flag)
-    names = str(configs[0]), str(configs[1])
-    a, b = map(config_value, names)
-    if a == b:
-        raise InputError("is the same configuration as --a", source="--b", value=cut_short(b))
+    """Play a scenario with two configurations or plugins, and print the differences."""
     file = load_scenario(path)
-    # A sweep over one axis: the configuration.
-    planned = sweep_of(file, [axis_of(file, CONFIG, (a, b))], seeds)
-    target = SweepTarget(output, has_tables=False, output_format=output_format)
-    rows, end = run_scenarios(session, file, planned, jobs, target)
-    found = compare_configs(names, (a, b), rows)
+    a, b = (Side(*each) for each in sides)
+    compared = sides_of(file, a, b, seeds, _flag)
+    prepared, rows, end = run_scenarios(session, file, compared.planned, plugins, jobs, target)
+    found, groups = compared.compare(prepared, rows)
     if found.differences:
-        show(found, output_format)
+        if target.output is not None:
+            write_comparison(target.output, found, groups)
+        show(found, target)
     if end.stopped_by is not None:
         raise end.stopped_by
 
 
-def compare_finished(
-    first: Path, second: Path, given: Mapping[str, object], output_format: OutputFormat
+def _flag(name: str) -> Mapping[str, str]:
+    return {"source": f"--{name}"}
+
+
+def compare_folders(
+    first: Path, second: Path, given: Mapping[str, object], target: SweepTarget
 ) -> None:
     """Compare two finished runs or sweeps.
 
@@ -67,46 +59,27 @@ def compare_finished(
     for flag, value in given.items():
         if value is not None:
             raise InputError("has no use with two finished runs", source=flag)
-    found = compare_runs((str(first), read_runs(first)), (str(second), read_runs(second)))
+    if target.output is not None:
+        check_new_folder(target.output)
+    groups = read_group(first), read_group(second)
+    found = compare_finished(*groups)
     if found.left_out:
         click.echo(f"note: {found.left_out} runs without a partner are left out", err=True)
-    show(found, output_format)
+    if target.output is not None:
+        write_comparison(target.output, found, groups)
+    show(found, target)
 
 
-def show(found: Comparison, output_format: OutputFormat) -> None:
-    """Print the differences, metric by metric."""
-    if output_format == "json":
+def show(found: Comparison, target: SweepTarget) -> None:
+    """Print the differences, metric by metric, and the folder on standard error."""
+    if target.output_format == "json":
         print_json(found.document())
-        return
-    from rich.console import Console
-
-    from roadstead.report.text_table import Column, print_table, text_column
-
-    same = [each for each in found.differences if not each.is_different]
-    columns = [text_column("metric"), *map(Column, ("A", "B", "B - A", "t interval", "bootstrap"))]
-    rows = [
-        [
-            each.metric,
-            *(significant(value, 4) for value in (each.a, each.b, each.difference)),
-            # Student's t interval, and that of resampled pairs.
-            *(_interval(band) for band in (each.student, each.bootstrap)),
-            each.verdict,
-        ]
-        for each in found.differences
-        if each not in same
-    ]
-    title = f"A: {found.a}, B: {found.b}; {found.pairs} pairs, 95% intervals"
-    if rows:
-        print_table(Console(), title, [*columns, text_column("verdict")], rows, keys=1)
     else:
-        click.echo(title)
-    if same:
-        click.echo(f"\nThe same in every pair: {', '.join(each.metric for each in same)}.")
-    if found.pairs == 1:
-        click.echo("\nOne seed: no interval is possible. Use --seeds N for more.")
+        from roadstead.report.paired_table import print_differences
+        from roadstead.report.text_table import wide_console
 
-
-def _interval(band: Band | None) -> str:
-    if band is None:
-        return "–"
-    return f"{significant(band.low, 3)} to {significant(band.high, 3)}"
+        print_differences(wide_console(), found.a, found.b, found.differences)
+        if found.pairs == 1:
+            click.echo("\nOne seed: no interval is possible. Use --seeds N for more.")
+    if target.output is not None:
+        echo_written(target.output)

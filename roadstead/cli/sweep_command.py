@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from roadstead.cli.errors import ReportingCommand
-from roadstead.cli.options import OutputFormat, format_option, gathered
+from roadstead.cli.options import OutputFormat, format_option, gathered, plugin_option
 from roadstead.cli.session import Session
 from roadstead.cli.stress_options import JobOptions, job_parameters
 
@@ -19,7 +19,8 @@ from roadstead.cli.stress_options import JobOptions, job_parameters
     multiple=True,
     metavar="KEY=V1,V2,…",
     help="Values to play in place of the one at KEY: a path in the scenario, in which an entry of "
-    "a list has its number or name, or config, for files or included configurations.",
+    "a list has its number or name; config, for files or included configurations; or plugin, for "
+    "plugins as of --plugin, null for none.",
 )
 @click.option(
     "--seeds",
@@ -27,13 +28,15 @@ from roadstead.cli.stress_options import JobOptions, job_parameters
     metavar="N",
     help="Number of runs of each combination [default: the seeds of the scenario].",
 )
+@plugin_option
 @gathered("jobs", JobOptions, job_parameters)
 @click.option(
     "-o",
     "--output",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Folder for the runs: each as soon as it ends, at last sweep.json and sweep.csv.",
+    help="Folder for the runs: each as soon as it ends, at last sweep.json, sweep.csv and "
+    "report.html.",
 )
 @click.option("--tables", is_flag=True, help="Keep the tables of each run in DIR/runs (Parquet).")
 @format_option
@@ -44,6 +47,7 @@ def sweep_command(
     scenario: Path,
     vary: tuple[str, ...],
     seeds: int | None,
+    plugin: tuple[str, ...],
     jobs: JobOptions,
     output: Path | None,
     tables: bool,
@@ -58,6 +62,7 @@ def sweep_command(
     Examples:
       roadstead sweep small.yaml --vary fleet.0.generate.nodes=16,20,24
       roadstead sweep small.yaml --vary config=default,binpack -o packed
+      roadstead sweep small.yaml --vary plugin=null,mine.py
       roadstead sweep small.yaml \\
         --vary workload.tasks.arrivals.poisson.per_hour=60,120,240 \\
         --jobs 2 -o rates
@@ -68,4 +73,4 @@ def sweep_command(
     """
     from roadstead.cli.sweeping import SweepTarget, sweep
 
-    sweep(session, scenario, vary, seeds, jobs, SweepTarget(output, tables, output_format))
+    sweep(session, scenario, vary, seeds, plugin, jobs, SweepTarget(output, tables, output_format))

@@ -1,21 +1,33 @@
-"""Progress of a sweep on standard error: one changing line on a terminal, otherwise some lines."""
+"""Progress of a sweep on standard error: one changing line on a terminal, otherwise some lines.
+
+Of a sweep of a scenario, also a line for each combination whose runs have ended.
+"""
 
 from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import monotonic
-from typing import Final
+from typing import Final, cast
 
 import click
 
 from roadstead.cli.notes import echo_note
-from roadstead.sweeps.tasks import Counts
+from roadstead.lab.scenario_sweep import Row, ScenarioSweep, name_of, spreads
+from roadstead.report.units import counted, significant
+from roadstead.sweeps.tasks import Counts, Plain
 
 MINUTE_S: Final = 60.0
 LINES: Final = 20
 """Maximum number of lines about finished runs, if standard error is no terminal."""
+
+
+COMBINATIONS_MAX: Final = 40
+"""Maximum number of lines about combinations; of more combinations, these are spread evenly."""
+
+METRICS_REPORTED: Final = ("placed_share", "wait_p99_s", "pending_pod_hours", "utilization cpu")
+"""Metrics in the line of a combination: a line should fit a terminal."""
 
 
 class SweepProgress:
@@ -75,3 +87,44 @@ class SweepProgress:
             return ""
         left_s = (self._clock() - self._began_s) * (counts.total - counts.done) / done
         return f", about {left_s / MINUTE_S:.0f} min left" if left_s >= MINUTE_S else ""
+
+
+class CombinationLines:
+    """Prints the metrics of each combination of a sweep when its last run has ended."""
+
+    def __init__(self, planned: ScenarioSweep, note: Callable[[str], None]) -> None:
+        """note: prints a line."""
+        self._seeds, self._note = planned.seeds, note
+        self._combinations = list(planned.combinations())
+        # Index of a combination → its runs that have ended.
+        self._rows: dict[int, list[Row]] = {}
+        self._ended = 0
+
+    def __call__(self, task: int, result: Plain) -> None:
+        """Add the result of a run, by its index in the sweep."""
+        if not isinstance(result, dict):
+            return
+        index, seed = divmod(task, len(self._seeds))
+        row = Row(self._combinations[index], self._seeds[seed], cast("dict[str, float]", result))
+        rows = self._rows.setdefault(index, [])
+        rows.append(row)
+        if len(rows) < len(self._seeds):
+            return
+        del self._rows[index]
+        self._ended += 1
+        total = len(self._combinations)
+        if total > 1 and self._ended * COMBINATIONS_MAX // total > (
+            (self._ended - 1) * COMBINATIONS_MAX // total
+        ):
+            self._note(combination_line(rows))
+
+
+def combination_line(rows: Sequence[Row]) -> str:
+    """Return the medians of a combination's runs in one line."""
+    ((values, count, metrics),) = spreads(rows)
+    figures = ", ".join(
+        f"{name} {significant(metrics[name].median, 3)}"
+        for name in METRICS_REPORTED
+        if name in metrics
+    )
+    return f"{name_of(values)} ({counted(count, 'run')}): {figures}"

@@ -26,14 +26,31 @@ def input_digests(file: ScenarioFile) -> tuple[InputDigest, ...]:
     are relative to its directory. Raises InputError for a file that can no longer be read.
     """
     text = json.dumps(file.document, sort_keys=True, default=str)
-    found = [InputDigest(DOCUMENT, hashlib.sha256(text.encode()).hexdigest())]
-    for path in dict.fromkeys(file.named.values()):
-        found.append(InputDigest(file.name_of(path), digest_of_file(path).sha256))
-    if paths := manifest_paths(file):
-        for source, content in read_texts(paths, stdin=io.BytesIO(b"")):
-            digest = hashlib.sha256(content).hexdigest()
-            found.append(InputDigest(file.name_of(Path(source)), digest))
-    return tuple(found)
+    document = InputDigest(DOCUMENT, hashlib.sha256(text.encode()).hexdigest())
+    return (document, *FileDigests().of(file))
+
+
+class FileDigests:
+    """Computes digests of the files of scenarios that were compiled, of each file once."""
+
+    def __init__(self) -> None:
+        self._seen: set[object] = set()
+
+    def of(self, file: ScenarioFile) -> Iterator[InputDigest]:
+        """Yield the digests of the files of a scenario that no earlier one has. InputError."""
+        for path in dict.fromkeys(file.named.values()):
+            if self._is_new(path):
+                yield InputDigest(file.name_of(path), digest_of_file(path).sha256)
+        paths = manifest_paths(file)
+        if paths and self._is_new(tuple(paths)):
+            for source, content in read_texts(paths, stdin=io.BytesIO(b"")):
+                digest = hashlib.sha256(content).hexdigest()
+                yield InputDigest(file.name_of(Path(source)), digest)
+
+    def _is_new(self, key: object) -> bool:
+        is_new = key not in self._seen
+        self._seen.add(key)
+        return is_new
 
 
 def input_files(file: ScenarioFile) -> Iterator[tuple[str, Path]]:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 import roadstead
 from roadstead.api import sweep as sweep_module
+from roadstead.api.scenario_plan import scenario_file
+from roadstead.api.scenario_runs import scenario_runs
+from roadstead.config.scenario.vary import packed
 from roadstead.config.settings import Settings
+from roadstead.sweeps.tasks import Plain
 from tests.api.test_simulation import SCENARIO
 
 CONTAINER = {"name": "main", "image": "i", "resources": {"requests": {"cpu": 3}}}
@@ -140,6 +146,68 @@ def test_results_and_their_folders_are_compared_by_seed(tmp_path: Path) -> None:
     assert one.to_arrow().column("student_low").null_count == len(one.differences)
 
 
+PLUGIN = """
+from roadstead.framework.per_node import NodePlugin
+
+
+class Odd(NodePlugin):
+    name = "Odd"
+
+    def score(self, pod, node):
+        return 100 * (int(node.name[-1]) % 2)
+"""
+
+
+@pytest.fixture
+def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "swept_plugin.py").write_text(PLUGIN)
+    yield "swept_plugin.py"
+    sys.modules.pop("swept_plugin", None)
+
+
+def test_plugins_of_one_side_are_compared_with_the_other(tmp_path: Path, plugin: str) -> None:
+    out = tmp_path / "out"
+
+    found = roadstead.compare(scenario=BUSY, plugin_b=plugin, output=out, tables=True)
+
+    assert (found.a, found.b, found.pairs) == ("no plugin", plugin, 2)
+    assert "plugin swept_plugin" in found.inputs
+    assert json.loads((out / "compare.json").read_text()) == found.document()
+    assert "Over time" in (out / "report.html").read_text()
+    finished = roadstead.compare(out, out, output=tmp_path / "again")
+    assert finished.differences
+    assert (tmp_path / "again" / "compare.csv").is_file()
+
+
+def test_a_plugin_is_played_in_every_combination(plugin: str) -> None:
+    with_it = roadstead.sweep(BUSY, {"seeds": [1]}, plugin=plugin, seeds=1)
+    varied = roadstead.sweep(BUSY, {"plugin": [None, plugin]}, seeds=1)
+
+    assert varied.runs[1].metrics == with_it.runs[0].metrics
+    assert "plugin swept_plugin" in cast("dict[str, str]", with_it.document()["inputs"])
+
+
+def test_a_process_without_the_plugin_names_what_to_do(tmp_path: Path) -> None:
+    played = scenario_runs(
+        {"scenario": cast("Plain", packed(scenario_file(BUSY))), "plugin_dir": ""}
+    )
+    task: dict[str, Plain] = {"values": {}, "seed": 0, "tables": "", "digests": []}
+
+    with pytest.raises(roadstead.InputError, match=r"cannot be loaded .*; install its package on"):
+        played(task | {"plugins": ["absent_plugin:Absent"]})
+
+
+def test_code_that_differs_from_that_of_the_driver_is_refused(tmp_path: Path, plugin: str) -> None:
+    scenario = cast("Plain", packed(scenario_file(BUSY)))
+    played = scenario_runs({"scenario": scenario, "plugin_dir": str(tmp_path)})
+    task: dict[str, Plain] = {"values": {}, "seed": 0, "tables": ""}
+    task |= {"plugins": ["swept_plugin:Odd"], "digests": [["swept_plugin", "0" * 64]]}
+
+    with pytest.raises(roadstead.InputError, match="differs from the code"):
+        played(task)
+
+
 def test_wrong_arguments_are_input_errors(tmp_path: Path) -> None:
     refused = [
         (lambda: roadstead.sweep(BUSY, {"fleet.0.generate.node": [9]}), 'has no key "node"'),
@@ -155,6 +223,12 @@ def test_wrong_arguments_are_input_errors(tmp_path: Path) -> None:
         (lambda: roadstead.compare("default", "default", scenario=BUSY), "is the same config"),
         (lambda: roadstead.compare(tmp_path, tmp_path), "holds no run of"),
         (lambda: roadstead.compare("a", "b", seeds=3), "has no use without a scenario"),
+        (lambda: roadstead.compare("a", "b", plugin_b="m:C"), "has no use without a scenario"),
+        (lambda: roadstead.compare("a", "b", tables=True), "has no use without a scenario"),
+        (lambda: roadstead.compare(tmp_path), "holds no run of"),
+        (lambda: roadstead.compare(scenario=BUSY), "a: is missing"),
+        (lambda: roadstead.compare("default", scenario=BUSY), "b: is missing"),
+        (lambda: roadstead.sweep(BUSY, {"plugin": [5]}), "must be MODULE:CLASS"),
     ]
     for call, rule in refused:
         with pytest.raises(roadstead.InputError, match=rule):

@@ -149,7 +149,7 @@ def test_two_configurations_are_compared_on_the_same_seeds(run, path):
 
     assert result.exit_code == 0, result.stderr
     assert "A: default, B: binpack; 2 pairs" in result.stdout
-    assert "The same in every pair: placed_share" in result.stdout
+    assert "All metrics are the same in every pair." in result.stdout
 
 
 def test_one_seed_gives_no_interval(run, path):
@@ -180,7 +180,10 @@ def test_a_folder_without_runs_is_refused(run, tmp_path):
     assert "holds no run of" in result.stderr
 
 
-@pytest.mark.parametrize("flags", [("--seeds", 2), ("--jobs", 1), ("--resume",), ("-o", "out")])
+@pytest.mark.parametrize(
+    "flags",
+    [("--seeds", 2), ("--jobs", 1), ("--resume",), ("--tables",), ("--plugin-b", "mine.py")],
+)
 def test_options_of_a_sweep_have_no_use_with_two_finished_runs(run, tmp_path, flags):
     result = run("compare", tmp_path, tmp_path, *flags)
 

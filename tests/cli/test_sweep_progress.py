@@ -3,7 +3,8 @@
 import pytest
 
 from roadstead.cli import sweep_progress
-from roadstead.cli.sweep_progress import SweepProgress
+from roadstead.cli.sweep_progress import CombinationLines, SweepProgress
+from roadstead.lab.scenario_sweep import ScenarioSweep
 from roadstead.sweeps.tasks import Counts
 
 
@@ -85,3 +86,27 @@ def test_a_line_is_no_wider_than_the_terminal(monkeypatch, capsys, columns, show
     SweepProgress(named)(Counts(2, 0, running=1), last=0)
 
     assert capsys.readouterr().err == f"\r\033[K{shown}"
+
+
+def test_a_combination_has_a_line_when_its_last_run_has_ended():
+    lines = []
+    show = CombinationLines(ScenarioSweep("s", (("load", (1, 2)),), (0, 1)), lines.append)
+
+    for task in (0, 2, 1, 3):
+        show(task, {"placed_share": float(task), "wait_p99_s": 7.0, "other": 1.0})
+
+    assert lines == [
+        "load 1 (2 runs): placed_share 0.5, wait_p99_s 7",
+        "load 2 (2 runs): placed_share 2.5, wait_p99_s 7",
+    ]
+
+
+def test_lines_about_combinations_are_bounded_and_one_combination_has_none():
+    lines = []
+    show = CombinationLines(ScenarioSweep("s", (("load", tuple(range(999))),), (0,)), lines.append)
+    for task in range(999):
+        show(task, {"placed_share": 1.0})
+    assert len(lines) == sweep_progress.COMBINATIONS_MAX
+
+    CombinationLines(ScenarioSweep("s", (), (0,)), lines.append)(0, {"placed_share": 1.0})
+    assert len(lines) == sweep_progress.COMBINATIONS_MAX
