@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
+from roadstead.api.config_pairs import compare_configs, write_comparisons
+from roadstead.api.paired_runs import Comparison
 from roadstead.api.run_folder import REPORT_FILE, replace_text, run_folders
 from roadstead.api.run_query import RunQuery
 from roadstead.config.scenario.values import time_text
@@ -38,16 +40,32 @@ def summary_row(name: str, summary: RunSummary) -> tuple[str, ...]:
     )
 
 
-def write_report(folder: Path, names: Sequence[str], summaries: Sequence[RunSummary]) -> None:
-    """Write `report.html`. Raises InputError for tables that cannot be read, and OSError."""
+def write_report(
+    folder: Path, names: Sequence[str], summaries: Sequence[RunSummary]
+) -> tuple[Comparison, ...]:
+    """Write `report.html`, and `compare.json` with several configurations; return the latter.
+
+    Raises InputError for tables that cannot be read, and OSError.
+    """
     heads = (*HEADS[:6], *(f"wait {each}" for each in HEADS[6:]))
     rows = [summary_row(name, each) for name, each in zip(names, summaries, strict=True)]
     runs = [
         sampled_run(path, run.name) if number < RUNS_MAX else SampledRun(run.name, {})
         for number, (path, run) in enumerate(run_folders(folder))
     ]
-    page = simulated_page(summaries[0].scenario, heads, rows, runs, installed_versions())
+    compared = compare_configs(folder, names)
+    if compared:
+        write_comparisons(folder, compared)
+    page = simulated_page(
+        summaries[0].scenario,
+        heads,
+        rows,
+        runs,
+        installed_versions(),
+        [(each.a, each.b, each.differences) for each in compared],
+    )
     replace_text(folder / REPORT_FILE, page)
+    return compared
 
 
 def sampled_run(path: Path, name: str) -> SampledRun:

@@ -13,6 +13,7 @@ from pathlib import Path
 from roadstead.api.input_copies import store_inputs
 from roadstead.api.plugin_choice import ChosenPlugins
 from roadstead.api.run_folder import (
+    COMPARISON_FILE,
     INPUTS_FOLDER,
     RECORD_FILE,
     REPORT_FILE,
@@ -176,7 +177,7 @@ def prepare_folder(
 
 def _check_replaceable(folder: Path, found: Sequence[Path]) -> None:
     """Raise InputError if a folder of runs holds anything else: no file of the user is removed."""
-    files = RECORD_FILE, SCENARIO_FILE, REPORT_FILE, INPUTS_FOLDER
+    files = RECORD_FILE, SCENARIO_FILE, REPORT_FILE, COMPARISON_FILE, INPUTS_FOLDER
     own = {*files, *(run.name for run in read_record(folder).runs)}
     others = sorted(
         each.name for each in found if each.name not in own and each.suffix != UNFINISHED

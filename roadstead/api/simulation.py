@@ -10,9 +10,11 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from roadstead.api.cluster import Cluster
+from roadstead.api.config_pairs import compare_configs
 from roadstead.api.config_source import Document
 from roadstead.api.frames import as_frame
 from roadstead.api.moment import load_moment, time_of
+from roadstead.api.paired_runs import Comparison
 from roadstead.api.pod_life import PodLife, life_of
 from roadstead.api.request import ARGUMENTS
 from roadstead.api.run_check import RunCheck, check_folder
@@ -137,6 +139,13 @@ class SimulationResult:
     def check(self) -> Mapping[str, RunCheck]:
         """Check each run by its tables alone, as `roadstead check`; violations by run."""
         return {name: check_folder(self.directory / name) for name in self.summaries}
+
+    def compare(self) -> tuple[Comparison, ...]:
+        """Return the paired differences of each two configurations; empty for one.
+
+        Of more than five configurations, each is compared with the first.
+        """
+        return compare_configs(self.directory, self.summaries)
 
     def _name_of_run(self, name: str | None) -> str:
         """Return the name if it is that of a run; None: that of the first. Raises InputError."""

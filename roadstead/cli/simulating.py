@@ -7,13 +7,15 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from roadstead.api.run_folder import REPORT_FILE
+from roadstead.api.plugin_failures import simulated_failure_notes
+from roadstead.api.run_folder import COMPARISON_FILE, REPORT_FILE
 from roadstead.api.simulated_report import HEADS, summary_row, wait_text, write_report
 from roadstead.api.simulating import (
     play_all,
@@ -32,6 +34,7 @@ from roadstead.simulator.tables import COLUMNS
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from roadstead.api.paired_runs import Comparison
     from roadstead.simulator.engine import Engine
     from roadstead.simulator.summary import RunSummary, Waits
 
@@ -43,6 +46,12 @@ STEPS: Final = 10
 
 SILENT_MAX_S: Final = 15.0
 """Real time after which a line is printed in the middle of a part, too."""
+
+FAILURES_SHOWN: Final = 10
+"""Maximum number of messages of failed plugins."""
+
+PAIRS_SHOWN: Final = 6
+"""Maximum number of pairs of configurations that are printed, as of four configurations."""
 
 OWNERS_MAX: Final = 50
 """Maximum number of rows of the table of waits by owner."""
@@ -79,24 +88,32 @@ def simulate(path: Path, plugins: Sequence[str], options: SimulateOptions) -> No
     try:
         with shown_runs(simulation.plan.horizon_us, len(variants)) as on_progress:
             summaries = list(play_all(simulation, folder, variants, on_progress))
-        write_report(folder, [*variants], summaries)
+        compared = write_report(folder, [*variants], summaries)
     except Interrupted as interrupted:
         interrupted.kept = (
             f"Finished runs and whole parts of tables are in {folder}; the same command with "
             "--resume continues."
         )
         raise
+    if simulation.chosen.types:
+        failures = simulated_failure_notes(folder / name for name in variants)
+        for text in islice(failures, FAILURES_SHOWN):
+            echo_note(f"note: {text}")
     by_name = dict(zip(variants, summaries, strict=True))
     if options.output_format == "json":
         runs = [{"run": name, **each.as_json()} for name, each in by_name.items()]
-        click.echo(json.dumps({"directory": str(folder), "runs": runs}, indent=2))
+        document: dict[str, object] = {"directory": str(folder), "runs": runs}
+        if compared:
+            document["comparisons"] = [each.document() for each in compared]
+        click.echo(json.dumps(document, indent=2))
         return
-    from rich.console import Console
+    from roadstead.report.text_table import wide_console
 
-    console = Console()
+    console = wide_console()
     print_summaries(console, by_name)
     if options.is_wide:
         print_waits(console, by_name)
+    print_comparisons(console, compared)
     click.echo(f"\nTables: {folder}/*/{{{','.join(COLUMNS)}}}", err=True)
     click.echo(f"Report: {folder}/{REPORT_FILE}", err=True)
 
@@ -161,6 +178,19 @@ def print_summaries(console: Console, summaries: Mapping[str, RunSummary]) -> No
     ]
     columns = [text_column("run"), *map(Column, HEADS[1:]), Column("CPU s")]
     print_table(console, "Pods at the horizon, and waits from creation to bind", columns, rows)
+
+
+def print_comparisons(console: Console, compared: Sequence[Comparison]) -> None:
+    """Print the paired differences of each two configurations."""
+    from roadstead.report.paired_table import print_differences
+
+    for each in compared[:PAIRS_SHOWN]:
+        print_differences(console, each.a, each.b, each.differences)
+    if len(compared) > PAIRS_SHOWN:
+        more = len(compared) - PAIRS_SHOWN
+        click.echo(f"\n… and {more} more pairs of configurations; {COMPARISON_FILE} has all")
+    if compared and compared[0].pairs == 1:
+        click.echo("\nOne seed: no interval is possible. More seeds in the scenario give one.")
 
 
 def print_waits(console: Console, summaries: Mapping[str, RunSummary]) -> None:

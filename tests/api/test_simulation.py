@@ -188,3 +188,22 @@ def test_each_run_is_checked_by_its_tables() -> None:
         "default-0": (60, ()),
         "default-1": (60, ()),
     }
+
+
+def test_configurations_are_compared_pairwise(tmp_path: Path) -> None:
+    presets = ["default", "binpack", "spread"]
+    played = roadstead.simulate(
+        SCENARIO | {"scheduler": {"preset": presets}, "horizon": "20m"}, output=tmp_path / "out"
+    )
+
+    found = played.compare()
+
+    assert [(each.a, each.b) for each in found] == [
+        ("default", "binpack"),
+        ("default", "spread"),
+        ("binpack", "spread"),
+    ]
+    assert {each.pairs for each in found} == {2}
+    again = roadstead.load_run(tmp_path / "out").compare()
+    assert [each.document() for each in again] == [each.document() for each in found]
+    assert roadstead.simulate(SCENARIO | {"horizon": "5m"}).compare() == ()

@@ -81,6 +81,51 @@ def test_simulate_prints_the_runs_and_writes_their_tables_and_a_report(
     assert "cpu: allocatable and requested" in page
 
 
+def test_several_configurations_are_compared_on_the_same_seeds(run: Run, scenario: Path) -> None:
+    presets = "scheduler: {preset: [default, binpack]}\n"
+    both = written(scenario.parent, SCENARIO + presets, "both.yaml")
+
+    result = run("simulate", both, "--format", "json")
+
+    (found,) = json.loads(result.stdout)["comparisons"]
+    assert (found["a"], found["b"]) == ("default", "binpack")
+    assert [each["run"] for each in found["metrics"][0]["values"]] == ["0", "1"]
+    written_pairs = Path("both.run/compare.json").read_bytes()
+    assert json.loads(written_pairs) == {"comparisons": [found]}
+    assert "<h2>default and binpack</h2>" in Path("both.run/report.html").read_text()
+
+    again = run("simulate", both, "--force")
+
+    assert "A: default, B: binpack; 2 pairs" in again.stdout
+    assert Path("both.run/compare.json").read_bytes() == written_pairs
+    one = run("simulate", both, "--force", "--seed", 1)
+    assert "One seed: no interval is possible" in one.stdout
+
+
+def test_one_configuration_is_compared_with_nothing(run: Run, played: Path) -> None:
+    assert not (played / "compare.json").exists()
+
+
+def test_a_failing_plugin_is_noted_with_its_message(run: Run, scenario: Path) -> None:
+    text = """
+from roadstead.framework.per_node import NodePlugin
+
+
+class Broken(NodePlugin):
+    name = "Broken"
+
+    def score(self, pod, node):
+        raise ValueError("no score today")
+"""
+    Path("broken_score.py").write_text(text)
+
+    result = run("simulate", scenario, "--plugin", "broken_score.py", "--seed", 0)
+
+    assert result.exit_code == 0
+    assert "note: A plugin failed in" in result.stderr
+    assert "no score today" in result.stderr
+
+
 def test_one_scenario_gives_the_same_tables_twice(run: Run, played: Path) -> None:
     run("simulate", "busy.yaml", "-o", "again")
 

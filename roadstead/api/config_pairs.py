@@ -1,0 +1,59 @@
+"""Paired differences of the configurations of a simulation, which are played with the same seeds.
+
+FOLDER/compare.json has them: it follows from the tables of the runs, so it is the same whenever
+they are.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from itertools import combinations
+from pathlib import Path
+from typing import Final
+
+from roadstead.api.paired_runs import Comparison, RunGroup, compare_groups, read_simulated
+from roadstead.api.run_folder import COMPARISON_FILE, replace_text
+
+PAIRS_MAX: Final = 10
+"""Maximum number of pairs of configurations, as of five; of more, each is compared with the
+first."""
+
+
+def compare_configs(folder: Path, names: Iterable[str]) -> tuple[Comparison, ...]:
+    """Compare each two configurations of a folder of finished runs; empty for one configuration.
+
+    names: of the runs, CONFIGURATION-SEED. Raises InputError for tables that cannot be read.
+    """
+    by_config: dict[str, list[str]] = {}
+    for name in names:
+        by_config.setdefault(config_of(name), []).append(name)
+    if len(by_config) < 2:
+        return ()
+    groups = [_group(folder, config, runs) for config, runs in by_config.items()]
+    return tuple(compare_groups(a, b) for a, b in _pairs(groups))
+
+
+def config_of(run: str) -> str:
+    """Return the configuration in the name of a run; a negative seed is `--1`."""
+    stem = run.rpartition("-")[0]
+    return stem.removesuffix("-")
+
+
+def _group(folder: Path, config: str, names: Iterable[str]) -> RunGroup:
+    runs = [read_simulated(folder / name) for name in names]
+    return RunGroup(config, {run.seed: run for run in runs})
+
+
+def _pairs(groups: list[RunGroup]) -> Iterator[tuple[RunGroup, RunGroup]]:
+    if len(groups) * (len(groups) - 1) // 2 <= PAIRS_MAX:
+        yield from combinations(groups, 2)
+    else:
+        yield from ((groups[0], each) for each in groups[1:])
+
+
+def write_comparisons(folder: Path, found: Iterable[Comparison]) -> None:
+    """Write compare.json of a folder of simulated runs. Raises OSError."""
+    document = {"comparisons": [each.document() for each in found]}
+    text = json.dumps(document, indent=2, ensure_ascii=False)
+    replace_text(folder / COMPARISON_FILE, f"{text}\n")
