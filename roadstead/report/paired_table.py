@@ -16,6 +16,8 @@ from roadstead.report.text_table import Cells, Column, print_table, text_column
 from roadstead.report.units import counted, signed, significant
 
 NONE: Final = "–"
+ROWS_MAX: Final = 60
+"""Maximum number of metrics in the table on a terminal: waits by owner may be many."""
 HEADS: Final = ("metric", "A", "B", "B - A", "t interval", "bootstrap", "verdict")
 GROUPS: Final = {
     LOWER: "B is lower:",
@@ -29,20 +31,23 @@ GROUPS: Final = {
 def print_differences(console: Console, a: str, b: str, differences: Sequence[Difference]) -> None:
     """Print the differences by verdict; metrics that are the same in every pair are only named."""
     changed = [each for each in differences if each.is_different]
+    more = len(changed) - ROWS_MAX
+    left_out = f"… and {more:,} more metrics; --format json has all" if more > 0 else ""
     pairs = max((each.pairs for each in differences), default=0)
     interval = ", 95% intervals of B - A" if pairs > 1 else ""
     title = f"A: {printable(a)}, B: {printable(b)}; {counted(pairs, 'pair')}{interval}"
     heads = ["A", "B", "B - A", *(["interval"] if pairs > 1 else [])]
     rows: list[Cells] = []
     for verdict, group in GROUPS.items():
-        found = [each for each in changed if each.verdict == verdict]
+        found = [each for each in changed[:ROWS_MAX] if each.verdict == verdict]
         if found:
             rows.append([Text(group, style="bold"), *[""] * len(heads)])
             rows += [_cells(each, has_interval=pairs > 1) for each in found]
     console.print()
     console.print(Text(title, style="bold"), soft_wrap=True)
     if rows:
-        print_table(console, "", [text_column("metric"), *map(Column, heads)], rows)
+        columns = [text_column("metric"), *map(Column, heads)]
+        print_table(console, "", columns, rows, left_out=left_out)
     if same := same_in_every_pair(differences):
         console.print(Text(f"\n{same}"))
 

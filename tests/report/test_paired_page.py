@@ -1,14 +1,17 @@
 """Proves the report of a comparison: what is drawn and named, that nothing is cut or fetched."""
 
+import io
 import re
 from xml.etree import ElementTree
 
 import pytest
+from rich.console import Console
 
 from roadstead.lab.paired import difference
 from roadstead.report.paired_page import paired_page
 from roadstead.report.paired_plot import DOTS_MAX, LEFT, MIDDLE, RIGHT, ROWS_MAX, difference_svg
-from roadstead.report.paired_table import same_in_every_pair
+from roadstead.report.paired_table import ROWS_MAX as TERMINAL_ROWS_MAX
+from roadstead.report.paired_table import print_differences, same_in_every_pair
 from roadstead.report.simulated_plots import SampledRun
 from tests.report.test_plot import SVG, boxes, do_overlap, texts_of
 
@@ -105,3 +108,17 @@ def test_equal_metrics_are_named_but_waits_by_owner_only_counted():
     )
     assert same_in_every_pair([SAME, owned]) == "All metrics are the same in every pair."
     assert same_in_every_pair([UNCLEAR]) == ""
+
+
+def test_the_table_on_a_terminal_is_bounded():
+    file = io.StringIO()
+    many = [
+        difference(f"wait_p99_s w{n}", [0.0, 1.0], [2.0, 3.0]) for n in range(TERMINAL_ROWS_MAX + 2)
+    ]
+
+    print_differences(Console(file=file, width=80), "a", "b", many)
+
+    lines = file.getvalue().splitlines()
+    assert sum("wait_p99_s" in each for each in lines) == TERMINAL_ROWS_MAX
+    assert "… and 2 more metrics; --format json has all" in lines
+    assert "B is higher:" in lines
