@@ -4,7 +4,14 @@ import json
 
 import pytest
 
-from roadstead.config.scenario.vary import configs_of, packed, read_axis, unpacked, vary
+from roadstead.config.scenario.vary import (
+    configs_of,
+    packed,
+    plugins_of,
+    read_axis,
+    unpacked,
+    vary,
+)
 from roadstead.protocol.errors import InputError
 from tests.scenario.files import TASKS, read, scenario, written
 
@@ -89,3 +96,14 @@ def test_a_packed_scenario_is_the_same_and_finds_its_files(tmp_path):
 
     assert again.scenario == file.scenario
     assert again.file(("scheduler", "config", 0), "mine.yaml") == tmp_path / "mine.yaml"
+
+
+@pytest.mark.parametrize(
+    ("value", "plugins"), [(None, ()), ("m:C", ("m:C",)), (["m:C", "f.py"], ("m:C", "f.py"))]
+)
+def test_plugins_of_a_combination_change_nothing_in_the_scenario(value, plugins):
+    values = {"plugin": value}
+
+    assert plugins_of(values) == plugins
+    assert vary(FILE, values).document == vary(FILE, {}).document
+    assert read_axis(FILE, "plugin=null,mine.py").values == (None, "mine.py")
