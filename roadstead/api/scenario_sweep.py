@@ -21,7 +21,7 @@ from roadstead.protocol.errors import InputError
 from roadstead.report.paths import entries
 from roadstead.report.result import installed_versions
 from roadstead.report.scenario_sweep_page import scenario_sweep_page
-from roadstead.scenario.inputs import FileDigests, input_digests
+from roadstead.scenario.inputs import FileDigests, document_digest
 from roadstead.sweeps.carry_out import (
     NoStore,
     OnResult,
@@ -104,7 +104,8 @@ def prepare_sweep(
     if folder.is_resumed and folder.output is None:
         raise InputError("needs the --output folder of the sweep to continue", source="--resume")
     chosen = []
-    inputs = {each.name: each.sha256 for each in input_digests(file)}
+    document = document_digest(file)
+    inputs = {document.name: document.sha256}
     notes: dict[str, None] = {}
     files = FileDigests()
     for values in planned.combinations():

@@ -32,6 +32,8 @@ def play_and_compare(
     target: SweepTarget,
 ) -> None:
     """Play a scenario with two configurations or plugins, and print the differences."""
+    if path.is_dir():
+        raise InputError("is a folder of runs: name a second one", source=str(path))
     file = load_scenario(path)
     a, b = (Side(*each) for each in sides)
     compared = sides_of(file, a, b, seeds, _flag)
@@ -40,7 +42,7 @@ def play_and_compare(
     if found.differences:
         if target.output is not None:
             write_comparison(target.output, found, groups)
-        show(found, target)
+        show(found, target, "Use --seeds N for more.")
     if end.stopped_by is not None:
         raise end.stopped_by
 
@@ -67,11 +69,14 @@ def compare_folders(
         click.echo(f"note: {found.left_out} runs without a partner are left out", err=True)
     if target.output is not None:
         write_comparison(target.output, found, groups)
-    show(found, target)
+    show(found, target, "Play the runs with more seeds.")
 
 
-def show(found: Comparison, target: SweepTarget) -> None:
-    """Print the differences, metric by metric, and the folder on standard error."""
+def show(found: Comparison, target: SweepTarget, remedy: str) -> None:
+    """Print the differences, metric by metric, and the folder on standard error.
+
+    remedy: what to do if there is one pair only.
+    """
     if target.output_format == "json":
         print_json(found.document())
     else:
@@ -80,6 +85,6 @@ def show(found: Comparison, target: SweepTarget) -> None:
 
         print_differences(wide_console(), found.a, found.b, found.differences)
         if found.pairs == 1:
-            click.echo("\nOne seed: no interval is possible. Use --seeds N for more.")
+            click.echo(f"\nOne seed: no interval is possible. {remedy}")
     if target.output is not None:
         echo_written(target.output)

@@ -74,6 +74,13 @@ class SweepProgress:
         self.end()
         echo_note(text)
 
+    def result(self, text: str) -> None:
+        """Print a line that stays, in place of the changing one."""
+        if self._text:
+            click.echo("\r\033[K", nl=False, err=True)
+            self._text = ""
+        echo_note(text)
+
     def end(self) -> None:
         """End the changing line, so that other output begins on a new one."""
         if self._text:

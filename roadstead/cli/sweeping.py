@@ -108,7 +108,7 @@ def run_scenarios(
             prepared,
             lambda work: processes_of(session, ENGINE, work, jobs, progress),
             progress,
-            CombinationLines(planned, progress.note),
+            CombinationLines(planned, progress.result),
         )
     finally:
         progress.end()

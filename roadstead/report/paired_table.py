@@ -49,7 +49,9 @@ def print_differences(console: Console, a: str, b: str, differences: Sequence[Di
         columns = [text_column("metric"), *map(Column, heads)]
         print_table(console, "", columns, rows, left_out=left_out)
     if same := same_in_every_pair(differences):
-        console.print(Text(f"\n{same}"))
+        # Without the spaces that rich leaves at the ends of lines.
+        wrapped = [line.plain.rstrip() for line in Text(same).wrap(console, console.width)]
+        console.print(Text("\n".join(["", *wrapped])), soft_wrap=True)
 
 
 def _cells(each: Difference, *, has_interval: bool) -> list[str]:

@@ -25,9 +25,13 @@ def input_digests(file: ScenarioFile) -> tuple[InputDigest, ...]:
     The scenario's own digest is that of its content, so comments do not change it. Names of files
     are relative to its directory. Raises InputError for a file that can no longer be read.
     """
+    return (document_digest(file), *FileDigests().of(file))
+
+
+def document_digest(file: ScenarioFile) -> InputDigest:
+    """Return the digest of a scenario's content, without the files that it names."""
     text = json.dumps(file.document, sort_keys=True, default=str)
-    document = InputDigest(DOCUMENT, hashlib.sha256(text.encode()).hexdigest())
-    return (document, *FileDigests().of(file))
+    return InputDigest(DOCUMENT, hashlib.sha256(text.encode()).hexdigest())
 
 
 class FileDigests:

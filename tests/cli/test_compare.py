@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from roadstead.cli.main import build_cli
 from tests.cli.plain_launcher import PlainLauncher
-from tests.cli.test_sweep import BODY
+from tests.cli.test_sweep import BODY, CONTAINER
 from tests.scenario.files import scenario, written
 
 PLUGIN = """
@@ -127,6 +127,25 @@ def test_a_plugin_is_compared_with_none(path):
 
     assert result.exit_code == 0, result.stderr
     assert "A: no plugin, B: compared_old.py; 2 pairs" in result.stdout
+
+
+def test_one_folder_of_runs_needs_a_second_one(path, tmp_path):
+    assert "is a folder of runs: name a second one" in run("compare", tmp_path).stderr
+
+
+def test_a_changed_template_is_named_when_a_sweep_is_continued(path, tmp_path):
+    template = tmp_path / "task.yaml"
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "task"}}
+    template.write_text(json.dumps(pod | {"spec": {"containers": [CONTAINER]}}))
+    key = f"workload.tasks.pods=[{{template: {template.name}}}]"
+    flags = ("--vary", key, "--seeds", 1, "--jobs", 1, "-o", "out")
+    assert run("sweep", path, *flags).exit_code == 0
+    template.write_text(json.dumps(pod | {"spec": {"containers": [CONTAINER | {"image": "b"}]}}))
+
+    result = run("sweep", path, *flags, "--resume")
+
+    assert result.exit_code == 2
+    assert "input task.yaml: was begun with" in result.stderr
 
 
 @pytest.mark.parametrize(

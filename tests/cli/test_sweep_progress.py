@@ -77,6 +77,19 @@ def test_a_note_begins_on_a_new_line(monkeypatch, capsys):
     assert capsys.readouterr().err.endswith("load 0.0\nLeft out: h2\n")
 
 
+def test_a_result_replaces_the_changing_line(monkeypatch, capsys):
+    on_terminal(monkeypatch)
+    show = SweepProgress(named)
+
+    show(Counts(2, 0, running=1), last=0)
+    show.result("load 0.0: wait 7 s")
+    show.result("load 0.1: wait 8 s")
+
+    assert capsys.readouterr().err.endswith(
+        "load 0.0\r\033[Kload 0.0: wait 7 s\nload 0.1: wait 8 s\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("columns", "shown"), [("30", "0 of 2 runs done, 1 running: "), ("1", "0")]
 )
