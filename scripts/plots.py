@@ -3,7 +3,8 @@
 
     scripts/plots.py [FOLDER]       FOLDER: docs/plots unless another is named
 
-sweeps.json has the points of `roadstead stress`, growth.json is that of `scripts/growth.py`.
+sweeps.json has the points of `roadstead stress`, growth.json is that of `scripts/growth.py`,
+compare.json has the metrics of `roadstead compare` that differ.
 Nothing is measured.
 """
 
@@ -15,7 +16,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TypedDict
+from typing import Any, TypedDict
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
@@ -24,9 +25,11 @@ import growth  # noqa: E402
 
 from roadstead.cli.stress_plan import PRODUCT  # noqa: E402
 from roadstead.cli.stress_product import PARAMETERS  # noqa: E402
+from roadstead.lab.paired import difference  # noqa: E402
 from roadstead.lab.statistics import Band  # noqa: E402
 from roadstead.lab.studies import MODEL_STUDIES, Metrics, Study, Values  # noqa: E402
 from roadstead.lab.sweep import Point, make_sweep  # noqa: E402
+from roadstead.report.paired_plot import difference_svg  # noqa: E402
 from roadstead.report.plot import svg  # noqa: E402
 from roadstead.report.stress_plots import plots  # noqa: E402
 
@@ -71,11 +74,27 @@ def _no_run(values: Values, seed: int) -> Metrics:
     raise AssertionError("recorded sweeps are only drawn")
 
 
+def draw_differences(recorded: dict[str, Any]) -> str:
+    """Return the metrics of a compare.json as SVG."""
+    differences = [
+        difference(
+            each["metric"],
+            [pair["a"] for pair in each["values"]],
+            [pair["b"] for pair in each["values"]],
+            [pair["run"] for pair in each["values"]],
+        )
+        for each in recorded["metrics"]
+    ]
+    return difference_svg("A", "B", differences)
+
+
 def draw_all(folder: Path) -> dict[str, str]:
     """Return file name → SVG for everything recorded in a folder."""
     sweeps = json.loads((folder / "sweeps.json").read_text(encoding="utf-8"))
     known = json.loads((folder / "growth.json").read_text(encoding="utf-8"))
+    compared = json.loads((folder / "compare.json").read_text(encoding="utf-8"))
     return {
+        "compare.svg": draw_differences(compared),
         **{f"{name}.svg": draw(name, recorded) for name, recorded in sweeps.items()},
         **{f"growth-{axis}.svg": growth.plot(axis, known) for axis in growth.AXES},
     }

@@ -24,7 +24,7 @@ def test_the_pictures_of_the_documentation_show_the_recorded_figures(plots):
 
 
 def test_pictures_are_written_beside_the_recorded_figures(plots, tmp_path):
-    for name in ("sweeps.json", "growth.json"):
+    for name in ("sweeps.json", "growth.json", "compare.json"):
         shutil.copy(FOLDER / name, tmp_path)
 
     assert plots.main([str(tmp_path)]) == 0
