@@ -28,13 +28,13 @@ def _always_worth(monkeypatch):
     monkeypatch.setattr(scorers, "MIN_PLUGINS_S", 0.0)
 
 
-def fleet(nodes=30):
-    trace = generate_fleet(nodes, 300, 1)
-    pods = [
+def fleet(nodes=30, pods=300):
+    trace = generate_fleet(nodes, pods, 1)
+    pending = [
         (identity, replace(facts, labels=(("n", str(number % 90)),)))
         for number, (identity, facts) in enumerate(trace.pods())
     ]
-    return inputs_of(trace.nodes(), pods)
+    return inputs_of(trace.nodes(), pending)
 
 
 def plan_of(workers, plugins=PLUGINS, **settings):

@@ -16,12 +16,20 @@ from roadstead.actors.supervisor.worker_growth import WorkerGrowth, grown_count
 from roadstead.invariants.checker import check
 from roadstead.journal.disk import RealDisk
 from roadstead.journal.segments import Reader
-from tests.actors.test_scorers import fleet, plan_of, said
+from tests.actors.test_scorers import fleet as whole_fleet
+from tests.actors.test_scorers import plan_of, said
 from tests.actors.world import GENEROUS_S, record_actors, turns, until
 from tests.inside import scorers_of
 
 PODS_BEFORE = 40
 """Placed pods at which CPUs become free."""
+
+PODS = 150
+"""The growth and the losses around it are over long before the last of them is decided."""
+
+
+def fleet():
+    return whole_fleet(pods=PODS)
 
 
 @pytest.fixture(autouse=True)
