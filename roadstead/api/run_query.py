@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from arro3.core import Table
     from duckdb import DuckDBPyConnection
 
-MEMORY_MB: Final = 2048
+MEMORY_MB = 2048
 """Memory of duckdb for a statement; a statement that needs more fails."""
 
 ROWS_PER_FETCH: Final = 1024
@@ -45,10 +45,10 @@ class RunQuery:
     With several runs, each view begins with the columns `config` and `seed`.
     """
 
-    def __init__(self, folder: Path, memory_mb: int = MEMORY_MB) -> None:
+    def __init__(self, folder: Path) -> None:
         """Open the runs of a folder, or the one run. Raises InputError."""
         self.runs: Sequence[tuple[Path, RecordedRun]] = run_folders(folder)
-        self._connection = _connect(memory_mb)
+        self._connection = _connect()
         # Names of all files that a statement may read.
         files: list[str] = []
         for table in COLUMNS:
@@ -132,7 +132,7 @@ class RunQuery:
             raise InputError(rule, source=f"table {table}") from error
 
 
-def _connect(memory_mb: int) -> DuckDBPyConnection:
+def _connect() -> DuckDBPyConnection:
     try:
         import duckdb
     except ImportError as error:
@@ -140,7 +140,7 @@ def _connect(memory_mb: int) -> DuckDBPyConnection:
     return duckdb.connect(
         ":memory:",
         config={
-            "memory_limit": f"{memory_mb}MB",
+            "memory_limit": f"{MEMORY_MB}MB",
             "temp_directory": "",
             "autoinstall_known_extensions": "false",
             "autoload_known_extensions": "false",
