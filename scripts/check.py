@@ -36,8 +36,8 @@ WHEEL_VENV = ROOT / "build" / "wheel-venv"
 COVERAGE_FILE = ROOT / "build" / "coverage.json"
 PYTEST_ALL = ("-n", "3", "--dist", "worksteal")
 """Three processes for two cores: two were busy for half of the time, since tests wait for Ray, and
-four let calls to Ray pass their deadlines on a slow machine. The tests of Ray are the first, all
-in one process (tests/conftest.py)."""
+four let calls to Ray pass their deadlines on a slow machine. Two processes begin with the tests of
+Ray (tests/conftest.py)."""
 
 BEHIND = ("nice", "-n", "5")
 """Runs a tool with lower priority: the check of the wheel takes longest, and calls to Ray in its

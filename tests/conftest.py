@@ -1,7 +1,7 @@
 """Hypothesis for all tests: no deadlines; in CI the same examples each time; quick: few of them.
 
 Modules and tests stay until the end of a run: the garbage collector does not search them. Tests of
-Ray run first, one after another, and with priority over the other processes of a run.
+Ray run first, in two processes at the most, and with priority over the others of a run.
 """
 
 import gc
@@ -39,9 +39,23 @@ def pytest_collection():
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items):
-    # `--dist worksteal` gives the first tests to one process, and steals its last ones: while a
-    # test waits for Ray, the other processes compute, and no two tests start Ray at a time.
-    items.sort(key=lambda item: not is_of_ray(item))
+    of_ray = [[], []]
+    others = []
+    for item in items:
+        # Actors alone, whose tests set short deadlines; commands, which wait for minutes.
+        lane = of_ray["actors" not in item.path.parts] if is_of_ray(item) else others
+        lane.append(item)
+    # `--dist worksteal` gives each process an equal part of the tests, in their order, and steals
+    # the last ones of a part: while tests wait for Ray, a process computes, and of all tests not
+    # more than two start Ray at a time.
+    second = max(0, part_of(len(items)) - len(of_ray[0]))
+    items[:] = [*of_ray[0], *others[:second], *of_ray[1], *others[second:]]
+
+
+def part_of(tests):
+    """Return how many of the tests the first process begins with; 0 for one process."""
+    processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    return tests // processes if processes > 1 else 0
 
 
 @pytest.hookimpl(tryfirst=True)

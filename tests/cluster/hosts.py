@@ -28,9 +28,11 @@ FILLER = "filler"
 NETWORK = "10.77.{number}.{host}"
 
 INIT = (
-    "hostname {name}; mount -t tmpfs tmpfs /dev/shm; mount -t tmpfs tmpfs {disk}; echo up; "
-    "exec sleep infinity"
+    "hostname {name}; mount -t tmpfs tmpfs /dev/shm; mount -t tmpfs tmpfs {disk}; "
+    "mkdir -p /tmp/ray; mount -t tmpfs tmpfs /tmp/ray; echo up; exec sleep infinity"
 )
+"""In /tmp/ray, Ray looks for the address of the machine's latest cluster: `auto` would be that of
+another test."""
 
 ENVIRONMENT = dict(os.environ)
 """Variables of this process before any test: a test's own Ray, which may still be shutting down,
