@@ -8,7 +8,8 @@
 Style, types, layers and the compilation of the kernel and of the tests run beside the check of the
 wheel: it is built, compared with the sources, installed beside the locked packages in an
 environment that knows nothing of the checkout, and made to run the small demo. Last the tests,
-whose closing line therefore ends the output.
+whose closing line therefore ends the output; the fast ones, none of which needs a deadline, run
+beside style, types and layers.
 """
 
 from __future__ import annotations
@@ -38,6 +39,9 @@ PYTEST_ALL = ("-n", "3", "--dist", "worksteal")
 """Three processes for two cores: two were busy for half of the time, since tests wait for Ray, and
 four let calls to Ray pass their deadlines on a slow machine. Two processes begin with the tests of
 Ray (tests/conftest.py)."""
+
+PYTEST_QUICK = ("-n", "2", "--dist", "worksteal", "-m", "not ray")
+"""Without tests that wait, two processes keep two cores busy; a third would collect once more."""
 
 BEHIND = ("nice", "-n", "5")
 """Runs a tool with lower priority: the check of the wheel takes longest, and calls to Ray in its
@@ -189,6 +193,23 @@ def run_pytest(arguments: Sequence[str]) -> int:
     return subprocess.run(command, cwd=ROOT, env=with_bytecode(), check=False).returncode
 
 
+def run_beside(
+    checks: Sequence[tuple[str, Callable[[], None]]], arguments: Sequence[str]
+) -> tuple[list[str], int]:
+    """Run checks beside pytest, whose output follows theirs; return failed checks and exit code."""
+    colors = ("--color=yes",) if sys.stdout.isatty() else ()
+    # With the priority of the checks: otherwise they would wait for the tests.
+    command = [*BEHIND, str(BIN / "python"), "-m", "pytest", *colors, *arguments]
+    with subprocess.Popen(
+        command, cwd=ROOT, env=with_bytecode(), stdout=subprocess.PIPE, text=True, bufsize=1
+    ) as tests:
+        failed = run_checks(checks)
+        assert tests.stdout is not None
+        while text := tests.stdout.read(1):
+            print(text, end="", flush=True)
+    return failed, tests.returncode
+
+
 def with_bytecode() -> dict[str, str]:
     """Return the environment, in which processes write the bytecode of Roadstead's modules.
 
@@ -247,15 +268,15 @@ def main(arguments: Sequence[str]) -> int:
     if arguments and not is_quick:
         return run_pytest(arguments)
     os.chdir(ROOT)
-    failed = run_checks(FAST_CHECKS if is_quick else CHECKS)
     if is_quick:
         os.environ["ROADSTEAD_TESTS"] = "quick"
         folders = [f"tests/{folder}" for folder in QUICK_FOLDERS]
-        code = run_pytest((*PYTEST_ALL, "-m", "not ray", *folders))
+        failed, code = run_beside(FAST_CHECKS, (*PYTEST_QUICK, *folders))
     else:
+        failed = run_checks(CHECKS)
         code = run_pytest(PYTEST_ALL)
     if failed:
-        print(f"Failed before the tests: {', '.join(failed)}.", file=sys.stderr)
+        print(f"Failed beside the tests: {', '.join(failed)}.", file=sys.stderr)
     return 1 if failed else code
 
 

@@ -1,6 +1,7 @@
 """The tests' command: every check runs, the wheel holds the sources, pytest's output is last."""
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -121,7 +122,7 @@ def test_a_failed_check_does_not_stop_the_next_and_fails_the_command(
     told = capsys.readouterr()
     assert "style FAILED\nline too long" in told.out
     assert "types ok" in told.out
-    assert "Failed before the tests: style." in told.err
+    assert "Failed beside the tests: style." in told.err
     assert len(pytest_calls) == 1
 
 
@@ -285,19 +286,32 @@ def test_all_tests_are_collected_in_a_process_that_writes_bytecode(check, places
     assert ran == [(collects, places, False)]
 
 
-def test_quick_runs_the_fast_checks_and_tests_without_ray(check, monkeypatch):
-    commands = []
-    monkeypatch.setattr(check, "FAST_CHECKS", (("style", lambda: commands.append("style")),))
+def test_quick_runs_the_fast_checks_beside_tests_without_ray(check, monkeypatch, capfd, tmp_path):
+    begin = tmp_path / "begin"
+    os.mkfifo(begin)
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\necho "$@"\necho > "{begin}"\nexit 3\n')
+    python.chmod(0o755)
+
+    def style():
+        # Waits for the tests, which wait for this check.
+        begin.read_text()
+
+    monkeypatch.setattr(check, "BIN", tmp_path)
+    monkeypatch.setattr(check, "FAST_CHECKS", (("style", style), ("types", fail(check))))
     monkeypatch.setattr(check, "CHECKS", (("wheel", fail(check)),))
-    monkeypatch.setattr(check, "run_pytest", lambda arguments: commands.append(arguments) or 0)
     monkeypatch.setenv("ROADSTEAD_TESTS", "")
 
-    assert check.main(["--quick"]) == 0
+    assert check.main(["--quick"]) == 1
 
-    style, arguments = commands
-    assert style == "style"
-    assert {"not ray", "tests/queue"} <= {*arguments}
-    assert all((ROOT / each).is_dir() for each in arguments if each.startswith("tests/"))
+    told = capfd.readouterr()
+    *checks, tests = told.out.splitlines()
+    assert [line.split(" (")[0] for line in checks] == ["style ok", "types FAILED", "line too long"]
+    assert "not ray" in tests
+    folders = [each for each in tests.split() if each.startswith("tests/")]
+    assert "tests/queue" in folders
+    assert all((ROOT / each).is_dir() for each in folders)
+    assert told.err == "Failed beside the tests: types.\n"
 
 
 REPORT = {
