@@ -31,12 +31,16 @@ _APART = ("message", "postFilter")
 _OF_DECISION = ("node", "feasible", "bestSize", "bestTotal", "message")
 
 
-def replay(case: Case, path_name: str) -> Result:
-    """Replay a case of any decision suite; a decision that raises counts as a difference."""
+def replay(case: Case, path_name: str, *, explains: bool = True) -> Result:
+    """Replay a case of any decision suite; a decision that raises counts as a difference.
+
+    explains: also compares the results of all nodes, for pods that are decided on their own. All
+    paths explain a pod with the same code, on a table of all nodes.
+    """
     node_search = watched_search(case)
     path = fleet_of(case, path_name, node_search)
     if STEPS not in case.document:
-        return _replay_each(case, path)
+        return _replay_each(case, path, explains=explains)
     if case.document["suite"] == DEVICE_SEQUENCE:
         return DeviceReplay(case, path).run()
     if node_search is not None:
@@ -55,7 +59,7 @@ def fleet_of(case: Case, path_name: str, node_search: NodeSearch | None = None) 
     return path
 
 
-def _replay_each(case: Case, path: DecisionPath) -> Result:
+def _replay_each(case: Case, path: DecisionPath, *, explains: bool) -> Result:
     expected = case.document[EXPECTED]
     assert isinstance(expected, list)
     result = Result(decisions=len(expected))
@@ -64,7 +68,9 @@ def _replay_each(case: Case, path: DecisionPath) -> Result:
             # The queue also has the pod's own nomination, which is ignored for the pod itself.
             path.nominate(facts.nominated_node_name, facts)
         where = f"{case.path.name} {identity.key}"
-        replay_one = _replay_claims if case.document["suite"] == DEVICES else _replay_one
+        replay_one = _replay_explained if explains else _replay_decided
+        if case.document["suite"] == DEVICES:
+            replay_one = _replay_claims
         try:
             replay_one(path, path.prepare(identity, facts), entry, where, result)
         except Exception as failure:
@@ -74,7 +80,18 @@ def _replay_each(case: Case, path: DecisionPath) -> Result:
     return result
 
 
-def _replay_one(
+def _replay_decided(
+    path: DecisionPath, pod: PodInCycle, entry: Json, where: str, result: Result
+) -> None:
+    try:
+        found = _decided_otherwise(path, pod, entry)
+    except UnsupportedError as missing:
+        result.lack(missing.plugin, EXPECTED, missing.field, pod=pod.key)
+        return
+    result.compare(where, EXPECTED, {"pod": pod.key}, found)
+
+
+def _replay_explained(
     path: DecisionPath, pod: PodInCycle, entry: Json, where: str, result: Result
 ) -> None:
     try:

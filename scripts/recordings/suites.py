@@ -5,7 +5,7 @@ No recorded decision is passed over, and a document that is not understood fails
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -79,8 +79,13 @@ class Answer:
     result: Result
 
 
-def run_file(file: Path, path_names: Sequence[str]) -> list[Answer]:
-    """Replay a recorded file on each path, or once if nothing is scheduled; never raises."""
+def run_file(
+    file: Path, path_names: Sequence[str], explained_on: Collection[str] | None = None
+) -> list[Answer]:
+    """Replay a recorded file on each path, or once if nothing is scheduled; never raises.
+
+    explained_on: paths that also explain pods (see `replay`); None for all.
+    """
     try:
         document = read_document(file)
         suite = suite_of(file, document)
@@ -90,8 +95,13 @@ def run_file(file: Path, path_names: Sequence[str]) -> list[Answer]:
     names = path_names if suite in DECISION_SUITES else (NO_PATH,)
     # Compiled once for all paths, none of which changes a case.
     case = cache(partial(compile_case, file, document))
+    explained = names if explained_on is None else explained_on
     return [
-        Answer(file, suite, name, header, _run(file, document, suite, name, case)) for name in names
+        Answer(
+            *(file, suite, name, header),
+            _run(file, document, suite, name, case, explains=name in explained),
+        )
+        for name in names
     ]
 
 
@@ -106,13 +116,19 @@ def suite_of(file: Path, document: Json) -> str:
 
 
 def _run(
-    file: Path, document: Json, suite: str, path_name: str, case: Callable[[], Case]
+    file: Path,
+    document: Json,
+    suite: str,
+    path_name: str,
+    case: Callable[[], Case],
+    *,
+    explains: bool,
 ) -> Result:
     try:
         if suite == EXTENDERS:
             result = ExtendedReplay(case(), path_name).run()
         elif suite in DECISION_SUITES:
-            result = replay(case(), path_name)
+            result = replay(case(), path_name, explains=explains)
         else:
             result = _check(file, document, CHECKS[suite])
         result.validate()

@@ -10,12 +10,14 @@ from scripts.recordings.suites import run_file
 GOLDEN = Path(__file__).parents[1] / "golden"
 SUITES = ("static", "profiles", "preemption", "sequence", "openb", "sampling")
 PATHS = ["plain", "batches", "1", "2", "5"]
+EXPLAINED = ("plain", "batches")
+"""Paths that also explain pods: with workers, the same code explains on the same table."""
 FILES = find_files([GOLDEN / suite for suite in SUITES])
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name.removesuffix(".json.gz"))
 def test_decisions_equal_upstreams(file):
-    answers = run_file(file, PATHS)
+    answers = run_file(file, PATHS, EXPLAINED)
 
     assert [answer.path_name for answer in answers] == PATHS
     for answer in answers:

@@ -180,6 +180,23 @@ def test_a_difference_in_the_messages_of_failed_pods_is_found(tmp_path, recordin
     assert told in mismatch
 
 
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (set_best, "decision: best: ['n1', 'n2'] is not ['n2']"),
+        (set_best_total, "decision: bestTotal"),
+        (set_feasible, "decision: feasible: 2 is not 1"),
+    ],
+)
+def test_a_wrong_decision_is_found_without_an_explanation(tmp_path, recording, change, told):
+    planted = changed(recording, lambda document: change(document["expected"][0]))
+
+    (mismatch,) = replayed(tmp_path, planted, explains=False).mismatches
+
+    assert told in mismatch
+    assert replayed(tmp_path, recording, explains=False).mismatches == []
+
+
 def test_other_cycle_errors_and_gates_are_found(tmp_path, recording):
     def change(document):
         document["expected"][2]["cycleError"] = "other"

@@ -121,6 +121,7 @@ def changed(document, change):
     return planted
 
 
-def replayed(folder, document, path_name="plain", name=None):
+def replayed(folder, document, path_name="plain", name=None, explains=True):
     written = write(folder, document, name)
-    return replay(compile_case(written, read_document(written)), path_name)
+    case = compile_case(written, read_document(written))
+    return replay(case, path_name, explains=explains)
