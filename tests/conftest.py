@@ -19,11 +19,11 @@ if os.environ.get("ROADSTEAD_TESTS") == "quick":
 settings.load_profile(PROFILE)
 
 BEHIND = 5
-"""Niceness of processes that begin with another test than one of Ray: calls to Ray have deadlines,
+"""Niceness of a process from its first test that does not start Ray: calls to Ray have deadlines,
 which pass on a machine that computes."""
 
-_begun: set[int] = set()
-"""This process, once it has begun a test."""
+_behind: set[int] = set()
+"""This process, once it has this niceness."""
 
 
 @pytest.hookimpl(wrapper=True)
@@ -60,9 +60,9 @@ def part_of(tests):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item):
-    if not _begun and "PYTEST_XDIST_WORKER" in os.environ and not is_of_ray(item):
+    if not _behind and "PYTEST_XDIST_WORKER" in os.environ and not is_of_ray(item):
         os.nice(BEHIND)
-    _begun.add(os.getpid())
+        _behind.add(os.getpid())
 
 
 def is_of_ray(item):
