@@ -35,13 +35,14 @@ def build_queue(plan: RunPlan) -> SchedulingQueue:
     )
 
 
-def build_cluster_state(plan: RunPlan) -> ClusterState:
-    """Return the cluster state of a run's cache, without nodes."""
+def build_cluster_state(plan: RunPlan, *, is_new: bool = False) -> ClusterState:
+    """Return the cluster state of a run's cache, without nodes. is_new: it replaces another one."""
     return ClusterState.empty(
         plan.storage_state(),
         plan.binding_profiles(),
         CacheSettings(bind_s=plan.settings.deadlines.assume_s),
         partitions=plan.settings.partition_count,
+        awaits_commits=is_new,
     )
 
 

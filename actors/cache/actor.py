@@ -46,7 +46,7 @@ class CacheActor:
 
     def __init__(self, plan: RunPlan, directory: Directory, *, is_new: bool = False) -> None:
         call_s = plan.settings.deadlines.call_s
-        self.state = build_cluster_state(plan)
+        self.state = build_cluster_state(plan, is_new=is_new)
         self.core = self.state.core
         self.encoder = ChangeEncoder(self.state)
         self.stream = ChangeStream(plan, directory, self.encoder, is_new=is_new)

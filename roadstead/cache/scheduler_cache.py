@@ -284,9 +284,9 @@ class SchedulerCache:
 
     def load_storage(self, changes: Sequence[StorageChange]) -> None:
         """Apply changes of claims by commits from before this cache was created."""
-        if not self._volumes.log:
-            self._volumes.apply(changes)
-            self._changes.send_storage(changes)
+        start = len(self._volumes.log)
+        self._volumes.load(changes)
+        self._changes.send_storage(self._volumes.log[start:])
 
     def merge_revisions(
         self, nodes: Iterable[tuple[str, int]], pods: Iterable[tuple[str, int]]

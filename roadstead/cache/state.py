@@ -39,15 +39,17 @@ class ClusterState:
         settings: CacheSettings | None = None,
         *,
         partitions: int = 1,
+        awaits_commits: bool = False,
     ) -> ClusterState:
         """Return the state of a cluster without nodes.
 
-        storage: its claims. binding: see `CacheVolumes`. partitions: number of node partitions.
+        storage: its claims. binding, awaits_commits: see `CacheVolumes`. partitions: number of node
+        partitions.
         """
         store = TableStore()
         return ClusterState(
             CacheCore(store, settings),
             store.table,
-            CacheVolumes(storage, binding),
+            CacheVolumes(storage, binding, awaits_commits=awaits_commits),
             partitioning_over(partitions),
         )

@@ -22,11 +22,17 @@ class CacheVolumes:
     """Claims and volumes, including bindings of assumed pods. log: all changes, in order.
 
     storage: the cluster's claims, of which this object is the only writer. binding: the profiles
-    whose pods bind claims.
+    whose pods bind claims. awaits_commits: this object replaces another one, so that `load` will
+    bring the changes of commits until now.
     """
 
-    def __init__(self, storage: StorageState, binding: BindingProfiles) -> None:
+    def __init__(
+        self, storage: StorageState, binding: BindingProfiles, *, awaits_commits: bool = False
+    ) -> None:
         self.log: list[StorageChange] = []
+        self._awaits_commits = awaits_commits
+        # UIDs of pods that ended, and deallocated claims, in order, from before `load`.
+        self._early: list[tuple[Sequence[str], Sequence[tuple[str, str]]]] = []
         self.assumed_claims = AssumedClaims(storage)
         self._binding = binding
 
@@ -55,17 +61,39 @@ class CacheVolumes:
 
     def release(self, uids: Sequence[str]) -> None:
         """Free the claims of devices of pods that ended."""
+        if self._awaits_commits:
+            self._early.append((tuple(uids), ()))
         self.log += self.assumed_claims.release(uids)
 
     def deallocate(self, claims: Iterable[tuple[str, str]]) -> None:
         """Deallocate claims of devices, each for a pod."""
+        claims = tuple(claims)
+        if self._awaits_commits:
+            self._early.append(((), claims))
         self.log += self.assumed_claims.deallocate(claims)
 
     def apply(self, changes: Sequence[StorageChange]) -> None:
-        """Apply changes by commits from before this cache was created."""
+        """Apply changes that were made elsewhere."""
         self.log += changes
         for change in changes:
             self.assumed_claims.storage.apply(change)
+
+    def load(self, changes: Sequence[StorageChange]) -> None:
+        """Apply changes by commits from before this cache was created; later calls change nothing.
+
+        What was assumed before is undone: its scheduler was replaced, too, and what it committed is
+        in `changes`. Pods may have ended since the binder sent `changes`.
+        """
+        early, self._early = self._early, []
+        if self._awaits_commits:
+            self._awaits_commits = False
+            self.forget(self.assumed_claims.holders())
+        elif self.log:
+            return
+        self.apply(changes)
+        for uids, claims in early:
+            self.release(uids)
+            self.deallocate(claims)
 
     def changes_since(self, known: int) -> NumberedStorageChanges:
         """Return the changes after the first `known` ones."""

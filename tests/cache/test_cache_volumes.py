@@ -9,9 +9,10 @@ from tests.storage.world import claim, storage, using, volume, waiting
 N1 = node("n1")
 
 
-def cache_over():
+def cache_over(**options):
     facts = storage(waiting("local"), claim("c"), volume("a"))
-    return CacheVolumes(StorageState(facts), BindingProfiles(frozenset({"default-scheduler"})))
+    binding = BindingProfiles(frozenset({"default-scheduler"}))
+    return CacheVolumes(StorageState(facts), binding, **options)
 
 
 def test_the_cache_returns_the_changes_since_a_version():
@@ -40,3 +41,32 @@ def test_pods_of_a_profile_without_claim_binding_bind_none():
     cache = CacheVolumes(state, BindingProfiles(frozenset({"another"})))
 
     assert cache.assume("p", using("c"), N1) == NOTHING_RESERVED
+
+
+def test_a_cache_that_replaces_another_one_undoes_what_was_assumed_before_it_loads_commits():
+    """A message of an earlier scheduler may arrive first; the claim then stays bound as committed,
+    also when that attempt is forgotten.
+    """
+    before = cache_over()
+    before.assume("p", using("c"), N1)
+    committed = before.log
+    cache = cache_over(awaits_commits=True)
+    cache.assume("q", using("c"), N1)
+
+    cache.load(committed)
+    cache.load(committed)
+    cache.forget(["q"])
+
+    assert cache.log[-len(committed) :] == committed
+    assert cache.assumed_claims.holders() == ()
+    assert cache.assumed_claims.storage.claims["default/c"].volume_name == "a"
+
+
+def test_a_cache_that_begins_loads_commits_only_before_its_own_changes():
+    cache = cache_over()
+    cache.assume("p", using("c"), N1)
+    before = list(cache.log)
+
+    cache.load(before)
+
+    assert cache.log == before

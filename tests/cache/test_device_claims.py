@@ -27,9 +27,9 @@ class Sent:
         self.claims += [(each.device_claims, each.removed_claims) for each in changes]
 
 
-def world():
-    storage = StorageState(devices=DeviceState(devices(owned("c-p", "p"))))
-    state = ClusterState.empty(storage, BINDING, CacheSettings(), partitions=1)
+def world(*claims, **options):
+    storage = StorageState(devices=DeviceState(devices(*(claims or (owned("c-p", "p"),)))))
+    state = ClusterState.empty(storage, BINDING, CacheSettings(), partitions=1, **options)
     sent = Sent()
     cache = SchedulerCache(state, sent)
     cache.add_nodes(NodeList.of([node("n1")]))
@@ -58,3 +58,24 @@ def test_the_claim_of_an_assumed_victim_ends_and_its_device_is_free():
     assert not found.claims
     assert not found.allocator.in_use.ids()
     state.volumes.assumed_claims.validate()
+
+
+def test_devices_of_pods_that_end_before_a_new_cache_loads_commits_are_free_afterwards():
+    """The binder sends its changes; a pod ends at binder and cache; then the changes arrive."""
+    claims = owned("c-p", "p"), owned("c-q", "q")
+    cache, state, _ = world(*claims)
+    q = Assumption("q", "default/q", with_template("q", "c-q"), "n1", "scheduler-0/1/2")
+    cache.assume([P, q], 0.0)
+    cache.finish_attempts((), (), [P.uid, q.uid], (), 0.0)
+    committed = tuple(state.volumes.log)
+
+    cache, state, sent = world(*claims, awaits_commits=True)
+    cache.remove_pods(["p"], revision=1)
+    cache.load_storage(committed)
+
+    found = state.volumes.assumed_claims.storage.devices
+    assert [*found.claims] == ["default/c-q"]
+    assert len(found.allocator.in_use.ids()) == 1
+    assert [change for each in state.volumes.log for change in each.device_claims] == [
+        change for claims, _ in sent.claims for change in claims
+    ]

@@ -199,14 +199,15 @@ def with_devices(scenario, seed):
 
 
 def without_claims(scenario):
-    """The scenario with the same pods, none of which has a claim of devices."""
+    """The scenario with the same pods, none of which has a claim of devices or requests any."""
+
+    def bare(facts):
+        extended = {each.resource for each in facts.extended_requests}
+        requests = tuple(each for each in facts.requests if each[0] not in extended)
+        return replace(facts, requests=requests, device_claims=(), claims_as=None)
+
     waves = (
-        replace(
-            wave,
-            pods=tuple(
-                (who, replace(facts, device_claims=(), claims_as=None)) for who, facts in wave.pods
-            ),
-        )
+        replace(wave, pods=tuple((who, bare(facts)) for who, facts in wave.pods))
         for wave in scenario.waves
     )
     return replace(scenario, waves=tuple(waves))

@@ -22,6 +22,7 @@ from tests.peculiar_plugins import ACROSS, BINDING, DECIDING
 from tests.peculiar_plugins import config_with as with_peculiar
 from tests.peculiar_plugins import peculiar as peculiar_plugins
 from tests.simulation.devices import with_devices
+from tests.simulation.devices_by_gate import with_gates
 from tests.simulation.limits import shrunk_of
 from tests.simulation.scenarios import HOSTNAME, ZONE, ZONES, Wave
 from tests.simulation.scenarios import KINDS as PLAIN_KINDS
@@ -316,7 +317,8 @@ VARIANTS["wide"] = wide
 
 def claiming(scenario, seed):
     """Return the scenario with claims of devices, in the ways of the other variants by turns."""
-    return VARIANTS[PLAIN[seed % len(PLAIN)]](with_devices(scenario, seed), seed)
+    scenario = with_gates(with_devices(scenario, seed), seed)
+    return VARIANTS[PLAIN[seed % len(PLAIN)]](scenario, seed)
 
 
 VARIANTS["devices"] = claiming

@@ -65,6 +65,7 @@ class ShadowRefill:
         self._streamed, self._changes = actor.core.version, list(actor.state.volumes.log)
         self._owed = 0
         self._filling, self._should_stay, self._claims = _Filling(), {}, {}
+        self._awaits_commits = actor.state.volumes._awaits_commits
         self._observed, self._freed = deque(maxlen=LAST), deque(maxlen=LAST)
         self._ends = self._owner = self._looked_s = self._compared_s = None
         self._is_due = self._is_reported = self._is_looking = False
@@ -187,13 +188,24 @@ class ShadowRefill:
     # New lives.
 
     def _load_storage(self, message):
-        log = self._actor.state.volumes.log
-        wanted = list(log) or list(message.changes)
+        volumes = self._actor.state.volumes
+        log = list(volumes.log)
+        # A cache that replaces another one applies what it is sent first, any other one only what
+        # precedes its own changes.
+        first = self._awaits_commits or not log
+        undone = len(volumes.assumed_claims.holders()) if self._awaits_commits else 0
+        self._awaits_commits = False
 
         def finish(_):
-            self._same("claims of commits", log[: len(wanted)], wanted)
-            claims = self._actor.state.volumes.assumed_claims.storage.claims
-            last = {claim.key: claim for change in log for claim in change.claims}
+            self._same("claims of before", volumes.log[: len(log)], log)
+            more, wanted = volumes.log[len(log) :], list(message.changes) if first else []
+            starts = range(undone + 1)
+            if not any(more[start : start + len(wanted)] == wanted for start in starts):
+                self._wrong(f"claims of commits are {more}, not {wanted}")
+            if not first and more:
+                self._wrong(f"claims are loaded twice: {more}")
+            claims = volumes.assumed_claims.storage.claims
+            last = {claim.key: claim for change in volumes.log for claim in change.claims}
             self._same("claims", {key: claims.get(key) for key in last}, last)
 
         return finish
