@@ -92,7 +92,7 @@ class Chain:
             facts = last.pod.pod_class.facts
             return bool(facts.nominated_node_name) and not facts.may_bind_claims
         result, facts = last.post_filter, last.pod.pod_class.facts
-        if result is None:
+        if result is None or result.deallocated:
             return False
         if result.chosen is None:
             # Without a nomination, before or after, the decision changes nothing on the table.

@@ -292,12 +292,13 @@ class SchedulingCycle:
             if self._passes_on(scope, decision):
                 continue
             profile = self._parts.profiles[decision.pod.pod_class.facts.scheduler_name]
-            decision, tried_to_preempt = yield from after_failure(
+            decision, changes_state = yield from after_failure(
                 decision, profile, self._tie_break, batch, scope.builder.extenders
             )
             decisions.append(decision)
-            if tried_to_preempt or fails_gang(decision, decisions, self._waiting_for_permit):
-                # Its evictions, or the end of its gang, change the table for the next pod.
+            if changes_state or fails_gang(decision, decisions, self._waiting_for_permit):
+                # Its evictions, a claim without allocation, or the end of its gang change the state
+                # for the next pod.
                 scope.drop()
                 break
             if index % DECISIONS_PER_PAUSE == 0:
@@ -368,9 +369,10 @@ def after_failure(
     batch: Batch,
     extenders: Extenders | None,
 ) -> NeedGenerator[tuple[Decision, bool]]:
-    """Return a decision with PostFilter's result, and whether preemption was tried for it.
+    """Return a decision with PostFilter's result, and whether that changes the cluster's state.
 
-    If no plugin wants a dry run, PostFilter runs later, when the failed attempt is reported
+    Preemption may, and the deallocation of a claim does. If no plugin wants a dry run, and the pod
+    has no claims of devices, PostFilter runs later, when the failed attempt is reported
     (`roadstead.attempts.attempt_results`).
     """
     pod, diagnosis = decision.pod, decision.diagnosis
@@ -378,7 +380,11 @@ def after_failure(
         return decision, False
     request = dry_run_to_make(profile, pod, diagnosis, tie_break)
     if request is None:
-        return decision, False
+        if not pod.pod_class.facts.device_claims:
+            return decision, False
+        # Now, because later pods of the batch may allocate the devices that PostFilter looks for.
+        result = post_filter_result(profile, pod, diagnosis, tie_break)
+        return decision._replace(post_filter=result), bool(result.deallocated)
     tried = batch.dry_run(pod, request)
     # With sampling alone, `extenders` has none.
     if extenders is not None and extenders.preempts(pod.pod_class.facts):

@@ -253,8 +253,8 @@ class BatchPath(PlainPath):
         profile = self.profiles[decision.pod.pod_class.facts.scheduler_name]
         extenders = self._batch_builder.extenders
         steps = after_failure(decision, profile, self._tie_break, batch, extenders)
-        decision, tried_to_preempt = run_now(steps)
-        if tried_to_preempt or decision.diagnosis is None:
+        decision, _ = run_now(steps)
+        if decision.post_filter is not None or decision.diagnosis is None:
             return decision
         result = post_filter_result(profile, decision.pod, decision.diagnosis, self._tie_break)
         return decision._replace(post_filter=result)

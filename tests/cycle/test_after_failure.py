@@ -2,16 +2,19 @@
 
 import pytest
 
-from roadstead.cycle.batch import PodInCycle
+from roadstead.cycle.batch import Decision, PodInCycle
 from roadstead.cycle.preempting import dry_run_to_make, post_filter_result
+from roadstead.cycle.scheduling_cycle import after_failure
 from roadstead.framework.diagnosis import Diagnosis
 from roadstead.framework.plugin import PostFilterPlugin
 from roadstead.framework.post_filter_answers import PostFilterResult
 from roadstead.framework.tie_break import TieBreak, in_order
 from roadstead.framework.victims import DryRun
+from roadstead.local.drive import run_now
 from roadstead.nodes.pod_class import PodClasses
-from roadstead.protocol.status import SUCCESS
+from roadstead.protocol.status import SUCCESS, unschedulable
 from tests.builders import pod, profile_of
+from tests.devices.fleet import using
 
 CLASSES = PodClasses()
 NAMES = ["n1", "n2", "n3", "n4"]
@@ -63,3 +66,30 @@ def test_a_random_candidate_is_drawn_by_seed_pod_and_attempt(draw):
         found.append(post_filter_result(*asked).nominated_node)
         assert found[-1] == NAMES[in_order(NAMES, number)[0]]
     assert len(set(found)) > 1
+
+
+class Frees(PostFilterPlugin):
+    """A plugin that deallocates the pod's first claim, if it has any."""
+
+    name = "Frees"
+
+    def post_filter(self, pod, failed):
+        claims = [each.claim_name for each in pod.device_claims]
+        return PostFilterResult(unschedulable("freed"), deallocated=claims[0] if claims else "")
+
+
+@pytest.mark.parametrize(
+    ("facts", "frees"), [(pod(cpu=100), None), (using("p", ""), ""), (using("p", "c"), "c")]
+)
+def test_post_filter_runs_at_once_for_pods_with_claims_and_ends_the_batch_if_it_frees_one(
+    facts, frees
+):
+    """Pods behind it in the batch may allocate the devices that PostFilter looks for."""
+    profile = profile_of({"postFilter": ["Frees"]}, plugins=[Frees], classes=CLASSES)
+    failed = PodInCycle("u", "ns/p", CLASSES.pod_class(facts), "class", 1, 1)
+    decision = Decision(failed, None, diagnosis=Diagnosis(3))
+
+    decision, ends_batch = run_now(after_failure(decision, profile, TieBreak("first"), None, None))
+
+    found = decision.post_filter
+    assert (found and found.deallocated, ends_batch) == (frees, bool(frees))

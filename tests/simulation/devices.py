@@ -199,18 +199,19 @@ def with_devices(scenario, seed):
 
 
 def without_claims(scenario):
-    """The scenario with the same pods, none of which has a claim of devices or requests any."""
-
-    def bare(facts):
-        extended = {each.resource for each in facts.extended_requests}
-        requests = tuple(each for each in facts.requests if each[0] not in extended)
-        return replace(facts, requests=requests, device_claims=(), claims_as=None)
-
+    """The scenario with the same pods, none of which requests devices."""
     waves = (
-        replace(wave, pods=tuple((who, bare(facts)) for who, facts in wave.pods))
+        replace(wave, pods=tuple((who, without_devices(facts)) for who, facts in wave.pods))
         for wave in scenario.waves
     )
     return replace(scenario, waves=tuple(waves))
+
+
+def without_devices(facts):
+    """The facts of a pod without claims of devices, and without the resources that need one."""
+    extended = {each.resource for each in facts.extended_requests}
+    requests = tuple(each for each in facts.requests if each[0] not in extended)
+    return replace(facts, requests=requests, device_claims=(), claims_as=None)
 
 
 def as_consumer(who, facts):

@@ -22,7 +22,7 @@ from tests.builders import require, term
 from tests.simulation.scenarios import HOSTNAME
 
 EXTENDED_GATE, CONDITIONS_GATE = "DRAExtendedResource", "DRADeviceBindingConditions"
-RESOURCES = ("example.com/gpu", "example.com/nic")
+RESOURCES = ("served.example.com/gpu", "served.example.com/nic")
 ATTACHED, BROKEN = "Attached", "Broken"
 
 

@@ -11,6 +11,7 @@ from roadstead.facts.devices import EXACT_COUNT
 from roadstead.facts.taints import tolerated
 from roadstead.invariants.devices import Devices, reaches
 from roadstead.journal import RecordKind
+from roadstead.protocol.claim_bounds import CLAIM_MAX_CONSUMERS
 from tests.simulation.devices import GPU, NIC
 
 COUNTED = (GPU, NIC)
@@ -37,7 +38,8 @@ class DevicesLeft:
             if not is_own:
                 return False
             if claim.allocation is not None:
-                if not reaches(claim, node):
+                is_full = len(claim.reserved_for) >= CLAIM_MAX_CONSUMERS
+                if is_full or claim.statuses or not reaches(claim, node):
                     return False
                 continue
             for request in claim.spec.requests:

@@ -37,7 +37,7 @@ from roadstead.storage.claim_messages import BoundVolumes
 from tests.builders import GIB, pod
 from tests.journal.simulated_disk import SimulatedDisk
 from tests.simulation.damage import unnoticed
-from tests.simulation.devices import as_consumer
+from tests.simulation.devices import as_consumer, without_devices
 from tests.simulation.disk_faults import DiskFault
 from tests.simulation.shadow_binder import ShadowBinder
 from tests.simulation.shadow_groups import Gangs
@@ -120,7 +120,7 @@ class _Ramble:
 
     def _new_pods(self, pods):
         facts = [facts for _, facts in self._draw.sample(pods, min(NEW, len(pods)))]
-        plain = replace(facts[0], pod_group=None, volumes=(), device_claims=(), claims_as=None)
+        plain = replace(without_devices(facts[0]), pod_group=None, volumes=())
         facts += [
             replace(plain, pod_group=GroupMembership("ramble", 2)),
             replace(plain, pod_group=GroupMembership("ramble", 2), labels=(("a", "b"),)),

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from roadstead.config.plugin_args import DynamicResourcesArgs
 from roadstead.devices.assumed import AssumedDevices
+from roadstead.devices.claims import reservation_error
 from roadstead.devices.gates import gates_on
 from roadstead.devices.state import released
 from roadstead.facts.bound_claims import BoundClaims
@@ -295,7 +296,8 @@ class _Ramble:
         if not self._in_flight:
             return
         who, facts, on, claims = self._in_flight.pop(self._draw.randrange(len(self._in_flight)))
-        tried = self._checked.try_out(claims, facts, on)
+        is_full = bool(reservation_error(self._binder.devices.claims, facts))
+        tried = None if is_full else self._checked.try_out(claims, facts, on)
         if tried is None:
             self._unsent.append(self._assumed.forget(who.uid))
             self._waiting.append((who, facts))

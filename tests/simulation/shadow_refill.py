@@ -193,13 +193,13 @@ class ShadowRefill:
         # A cache that replaces another one applies what it is sent first, any other one only what
         # precedes its own changes.
         first = self._awaits_commits or not log
-        undone = len(volumes.assumed_claims.holders()) if self._awaits_commits else 0
         self._awaits_commits = False
 
         def finish(_):
             self._same("claims of before", volumes.log[: len(log)], log)
             more, wanted = volumes.log[len(log) :], list(message.changes) if first else []
-            starts = range(undone + 1)
+            # Before them, assumptions are undone; behind them, the devices of ended pods are freed.
+            starts = range(len(more) + 1)
             if not any(more[start : start + len(wanted)] == wanted for start in starts):
                 self._wrong(f"claims of commits are {more}, not {wanted}")
             if not first and more:

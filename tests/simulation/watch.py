@@ -13,6 +13,7 @@ from roadstead.binder.pods import RejectCause, Rejected
 from roadstead.queue import QueueState
 from tests.simulation.judge import Judge
 
+FULL = "status.reservedFor: Too many"
 TOO_FEW = "too few pods of its group can be bound with it"
 LEANS = (
     "node(s) didn't match pod affinity rules",
@@ -170,5 +171,7 @@ def _refused(effects, *, no_faults, evicted):
         and each.result.cause is not RejectCause.BUSY
         and not (each.result.cause is RejectCause.DELETED and each.result.uid in evicted)
         and not set(each.result.status.reasons).intersection(no_faults)
+        # Upstream, too, finds out at PreBind that a claim has all the consumers it may have.
+        and not any(FULL in reason for reason in each.result.status.reasons)
     ]
     return refused and f"refused: {refused}"
