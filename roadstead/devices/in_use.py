@@ -6,7 +6,7 @@ structured/internal/allocatedstate.go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING
@@ -59,34 +59,28 @@ class DevicesInUse:
 
     def add(self, allocation: Allocation) -> None:
         """Count the devices of a new allocation as used."""
-        changed: dict[PoolKey, None] = {}
         for result in allocation.results:
             if result.has_admin_access:
                 continue
-            pool = result.driver, result.pool
             if self._counts_shares and result.share_id is not None:
                 self._consumed.setdefault(result.id, Consumed()).add(parsed(result.consumed or ()))
-                self._shared.setdefault(pool, set()).add(result.device)
-                changed[pool] = None
-            elif self._set(pool, result.device, used=True):
-                changed[pool] = None
-        self._notify(changed)
+                self._shared.setdefault((result.driver, result.pool), set()).add(result.device)
+                self._notify((result.driver, result.pool))
+            else:
+                self._set(result.driver, result.pool, result.device, used=True)
 
     def remove(self, allocation: Allocation) -> None:
         """Count the devices of a removed allocation as free."""
-        changed: dict[PoolKey, None] = {}
         for result in allocation.results:
             if result.has_admin_access:
                 continue
-            pool = result.driver, result.pool
             if self._counts_shares and result.share_id is not None:
                 consumed = self._consumed.get(result.id)
                 if consumed is not None:
                     consumed.subtract(parsed(result.consumed or ()))
-                    changed[pool] = None
-            elif self._set(pool, result.device, used=False):
-                changed[pool] = None
-        self._notify(changed)
+                    self._notify((result.driver, result.pool))
+            else:
+                self._set(result.driver, result.pool, result.device, used=False)
 
     def __contains__(self, device: DeviceId) -> bool:
         use = self._pools.get(device[:2])
@@ -132,8 +126,8 @@ class DevicesInUse:
         changed = use.log.since(seen) if owner == self._instance else None
         # None: another object computed the bits, or the log no longer has all changes since.
         if changed is None:
-            known = [pool.positions.get(name) for name in use.names]
-            positions = [position for position in known if position is not None]
+            known = (pool.positions.get(name) for name in use.names)
+            positions = (position for position in known if position is not None)
             pool.in_use = bits_of(positions, len(pool.devices))
         else:
             for name in changed:
@@ -144,23 +138,20 @@ class DevicesInUse:
         pool.in_use_at = (self._instance, use.log.end)
         return pool.in_use
 
-    def _set(self, pool: PoolKey, device: str, *, used: bool) -> bool:
-        """Set whether a device is in use; return whether that is a change."""
-        use = self._pools.get(pool)
+    def _set(self, driver: str, pool: str, device: str, *, used: bool) -> None:
+        use = self._pools.get((driver, pool))
         if use is None:
-            use = self._pools[pool] = _PoolUse()
+            use = self._pools[driver, pool] = _PoolUse()
         if (device in use.names) == used:
-            return False
+            return
         if used:
             use.names.add(device)
         else:
             use.names.discard(device)
         use.log.add(device)
-        return True
+        self._notify((driver, pool))
 
-    def _notify(self, changed: Iterable[PoolKey]) -> None:
-        """Notify the watchers of pools whose use has changed, once for each."""
-        for pool in changed:
-            self._consumption_keys.pop(pool, None)
-            for each in self._watchers:
-                each(pool)
+    def _notify(self, pool: PoolKey) -> None:
+        self._consumption_keys.pop(pool, None)
+        for each in self._watchers:
+            each(pool)

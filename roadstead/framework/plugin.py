@@ -307,14 +307,10 @@ class FilterPlugin(Plugin):
         """
         return False
 
-    def changed_rows(
-        self, table: Table, position: int
-    ) -> tuple[Mapping[int, Hashable] | None, int]:
+    def changed_rows(self, table: Table, position: int) -> tuple[list[int] | None, int]:
         """Return the rows whose Filter answers may have changed, and the position of this answer.
 
-        Each with a code: as long as `lasting_state_version` stays the same, Filter passes all rows
-        that ever have one code, or none; with the code None, each row for itself. position: that of
-        an earlier answer for the table, or 0. In place of rows, None: any row may have changed.
+        position: that of an earlier answer for the table, or 0. None: any row may have changed.
         Called for pods for which `reads_current` holds.
         """
         return None, 0

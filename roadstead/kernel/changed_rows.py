@@ -35,14 +35,6 @@ class ChangedRows:
         self.rows[count : count + len(changed)] = changed
         self.count[0] = count + len(changed)
 
-    def append_missing(self, changed: list[int], classes: Bools) -> None:
-        """Append changed rows but for those that some classes update in any case: bool[class]."""
-        applied, count = int(self._totals.applied_changes[classes].max()), int(self.count[0])
-        waiting = self.rows[applied:count].tolist()
-        missing = [row for row in changed if row not in waiting]
-        if missing:
-            self.append(missing, 0)
-
     def _make_space(self, more: int) -> int:
         """Make space for more rows; return how many there are."""
         totals, count = self._totals, int(self.count[0])

@@ -145,7 +145,7 @@ class Kernel:
         self._totals.passes[index, positions] = covered.shared.per_pod_filters.passes[rows]
         if self._lists is not None:
             self._lists.drop()
-        self._changed.append_missing(rows.tolist(), self._class_arrays.static_index == index)
+        self._changed.append(rows.tolist(), 0)
 
     def why_not_sampled(self, signature: Hashable) -> str:
         """Return why a sampled search for a covered class is not possible here; "" if it is."""

@@ -8,10 +8,9 @@ on which its result may have changed (`FilterPlugin.changed_rows`).
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from operator import and_
-from typing import Final
 
 import numpy as np
 
@@ -22,9 +21,6 @@ from roadstead.kernel.static_scores import StaticScores
 from roadstead.nodes.columns import Bools
 from roadstead.nodes.table import Rows, Table
 
-CODES_MAX: Final = 4096
-"""Codes of rows whose results are kept for a class; beyond, all are dropped."""
-
 _NO_ROWS: Rows = np.zeros(0, np.intp)
 
 
@@ -33,7 +29,7 @@ class PerPodFilters:
 
     passes: bool[row], of these filters and of those that read NODE facts. _passing_static: of the
     latter only. _positions: for each filter, the position after the last of its changes that
-    `passes` includes. _passes_by_code: of these filters, by `FilterPlugin.changed_rows`.
+    `passes` includes.
     """
 
     def __init__(
@@ -46,7 +42,6 @@ class PerPodFilters:
         # Of plugins whose results cannot be updated by calling these filters.
         self._lasting_state = evaluation.profile.lasting_state_version(evaluation.pod)
         self._positions = [0] * len(self._plugins)
-        self._passes_by_code: dict[Hashable, bool] = {}
         self.passes: Bools = np.zeros(0, dtype=np.bool_)
 
     def call_all(self) -> bool:
@@ -77,43 +72,20 @@ class PerPodFilters:
             self._positions = positions
         return rows
 
-    def _changed_of(self, candidates: Mapping[int, Hashable]) -> Rows | None:
-        """Return the candidate rows whose result differs from `passes`; None after an error.
-
-        candidates: by row, the code.
-        """
-        # There are few candidates: a loop takes less time than calls of NumPy.
-        before, static = self.passes.data, self._passing_static.data
-        by_code = self._passes_by_code
-        changed: list[int] = []
-        unknown: list[int] = []
-        for row, code in candidates.items():
-            now = by_code.get(code)
-            if now is None:
-                unknown.append(row)
-            elif before[row] != (now and static[row]):
-                changed.append(row)
-        if unknown:
-            found = self._passes_of(unknown)
-            if found is None:
-                return None
-            if len(by_code) + len(unknown) > CODES_MAX:
-                by_code.clear()
-            for row, now in zip(unknown, found, strict=True):
-                if candidates[row] is not None:
-                    by_code[candidates[row]] = now
-                if before[row] != (now and static[row]):
-                    changed.append(row)
-        return np.array(changed, np.intp) if changed else _NO_ROWS
-
-    def _passes_of(self, rows: list[int]) -> list[bool] | None:
-        """Return which of some rows pass these filters; None after an error."""
-        known = self._known_passes(rows)
+    def _changed_of(self, candidates: list[int]) -> Rows | None:
+        """Return the candidate rows whose result differs from `passes`; None after an error."""
+        if not candidates:
+            return _NO_ROWS
+        known = self._known_passes(candidates)
         if known is not None:
-            return known
-        table = self._evaluation.table.view(np.array(rows, np.intp))
-        passes = self._passing(table, np.ones(len(rows), np.bool_))
-        return None if passes is None else passes.tolist()
+            # There are few candidates: a loop takes less time than calls of NumPy.
+            before, static = self.passes.data, self._passing_static.data
+            results = zip(candidates, known, strict=True)
+            changed = [row for row, now in results if before[row] != (now and static[row])]
+            return np.array(changed, np.intp) if changed else _NO_ROWS
+        rows = np.array(candidates, np.intp)
+        passes = self._passing(self._evaluation.table.view(rows), self._passing_static[rows])
+        return None if passes is None else rows[passes != self.passes[rows]]
 
     def _known_passes(self, rows: Sequence[int]) -> list[bool] | None:
         """Return which of some rows pass these filters; None if only a call can answer."""
@@ -126,24 +98,19 @@ class PerPodFilters:
             passes = found if passes is None else [*map(and_, passes, found)]
         return passes
 
-    def _changed_rows(self) -> tuple[Mapping[int, Hashable] | None, list[int]]:
-        """Return the rows whose result may differ from `passes` (None: all), and new positions.
-
-        Each row with its code.
-        """
+    def _changed_rows(self) -> tuple[list[int] | None, list[int]]:
+        """Return the rows whose result may differ from `passes` (None: all), and new positions."""
         table = self._evaluation.table
         positions: list[int] = []
-        candidates: Mapping[int, Hashable] | None = {}
+        candidates: list[int] | None = []
         for plugin, before in zip(self._plugins, self._positions, strict=True):
             rows, position = plugin.changed_rows(table, before)
             positions.append(position)
             if rows is None or candidates is None:
                 candidates = None
-            elif len(self._plugins) == 1:
-                candidates = rows
             else:
-                # A code is of one filter only.
-                candidates = dict.fromkeys((*candidates, *rows))
+                # Mostly there is one such filter, so the rows are not copied.
+                candidates = [*{*candidates, *rows}] if candidates else rows
         return candidates, positions
 
     def _passing(self, table: Table, passes: Bools) -> Bools | None:

@@ -25,7 +25,7 @@ Upstream: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go o
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 
 from roadstead.config.plugin_args import DynamicResourcesArgs
 from roadstead.devices.claims import PodClaimError, claims_of
@@ -230,9 +230,7 @@ class DynamicResources(
     def reads_current(self, pod: PodClass) -> bool:
         return is_substitute(pod.facts)
 
-    def changed_rows(
-        self, table: Table, position: int
-    ) -> tuple[Mapping[int, Hashable] | None, int]:
+    def changed_rows(self, table: Table, position: int) -> tuple[list[int] | None, int]:
         return self._filter.screened_nodes.rows_since(table, position)
 
     def known_passes(

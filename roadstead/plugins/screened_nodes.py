@@ -76,11 +76,11 @@ class ScreenedNodes:
         numbers = self._number_list
         return [numbers[row] for row in rows]
 
-    def rows_since(self, table: Table, position: int) -> tuple[dict[int, int | None] | None, int]:
+    def rows_since(self, table: Table, position: int) -> tuple[list[int] | None, int]:
         """Return the rows of a whole table whose nodes' verdicts may have changed since a position.
 
-        Each with its node's `NodeScreen.equivalence_code`; and the end of the changes, which is the
-        position for the next call. None: any row may have changed.
+        And the end of the changes, which is the position for the next call. None: any row may have
+        changed.
         """
         if not self._is_cached(table):
             self.numbers(table)
@@ -88,8 +88,8 @@ class ScreenedNodes:
         changed = changes.since(position)
         if changed is None or not self._is_cached(table):
             return None, changes.end
-        row_of, code_of = self._row_of, self._screen.equivalence_code
-        return {row_of[each]: code_of(each) for each in {*changed} if each in row_of}, changes.end
+        row_of = self._row_of
+        return [row_of[number] for number in {*changed} if number in row_of], changes.end
 
     def _is_cached(self, table: Table) -> bool:
         """Whether the numbers of all rows of a table's columns are cached and valid."""

@@ -64,20 +64,6 @@ def test_an_older_position_lists_the_changes_of_all_later_ones():
     assert names_since(nodes, table, end)[0] == {"n0", "n2"}
 
 
-def test_changed_rows_with_equal_devices_equally_used_have_one_code():
-    made, nodes, table = screened(*NAMES)
-    _, end = names_since(nodes, table, 0)
-    for name in NAMES:
-        made.in_use.add(allocate(made, claim(request()), node=name)[0])
-    made.in_use.add(allocate(made, claim(request()), node="n1")[0])
-
-    rows, _ = nodes.rows_since(table, end)
-
-    code = {table.names[row]: code for row, code in rows.items()}
-    assert code["n0"] == code["n2"] is not None
-    assert code["n1"] != code["n0"]
-
-
 def test_a_node_with_other_labels_is_listed():
     _, nodes, table = screened(*NAMES)
     _, end = names_since(nodes, table, 0)
