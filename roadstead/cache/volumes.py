@@ -30,7 +30,7 @@ class CacheVolumes:
         self, storage: StorageState, binding: BindingProfiles, *, awaits_commits: bool = False
     ) -> None:
         self.log: list[StorageChange] = []
-        self._awaits_commits = awaits_commits
+        self.awaits_commits = awaits_commits
         # UIDs of pods that ended, and deallocated claims, in order, from before `load`.
         self._early: list[tuple[Sequence[str], Sequence[tuple[str, str]]]] = []
         self.assumed_claims = AssumedClaims(storage)
@@ -61,14 +61,14 @@ class CacheVolumes:
 
     def release(self, uids: Sequence[str]) -> None:
         """Free the claims of devices of pods that ended."""
-        if self._awaits_commits:
+        if self.awaits_commits:
             self._early.append((tuple(uids), ()))
         self.log += self.assumed_claims.release(uids)
 
     def deallocate(self, claims: Iterable[tuple[str, str]]) -> None:
         """Deallocate claims of devices, each for a pod."""
         claims = tuple(claims)
-        if self._awaits_commits:
+        if self.awaits_commits:
             self._early.append(((), claims))
         self.log += self.assumed_claims.deallocate(claims)
 
@@ -85,8 +85,8 @@ class CacheVolumes:
         in `changes`. Pods may have ended since the binder sent `changes`.
         """
         early, self._early = self._early, []
-        if self._awaits_commits:
-            self._awaits_commits = False
+        if self.awaits_commits:
+            self.awaits_commits = False
             self.forget(self.assumed_claims.holders())
         elif self.log:
             return

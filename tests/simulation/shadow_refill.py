@@ -65,7 +65,7 @@ class ShadowRefill:
         self._streamed, self._changes = actor.core.version, list(actor.state.volumes.log)
         self._owed = 0
         self._filling, self._should_stay, self._claims = _Filling(), {}, {}
-        self._awaits_commits = actor.state.volumes._awaits_commits
+        self._awaits_commits = actor.state.volumes.awaits_commits
         self._observed, self._freed = deque(maxlen=LAST), deque(maxlen=LAST)
         self._ends = self._owner = self._looked_s = self._compared_s = None
         self._is_due = self._is_reported = self._is_looking = False
