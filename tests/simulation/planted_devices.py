@@ -2,7 +2,11 @@
 
 from dataclasses import replace
 
+from roadstead.binder import volumes as binder_volumes
 from roadstead.cache import SchedulerCache
+from roadstead.cache.volumes import CacheVolumes
+from roadstead.cycle import scheduling_cycle
+from roadstead.cycle.preempting import dry_run_to_make
 from roadstead.devices import assumed, capacity
 from roadstead.devices.ahead import DevicesAhead
 from roadstead.devices.assumed import AssumedDevices
@@ -117,3 +121,30 @@ def devices_that_are_free_again_wake_nobody(put):
 @bug(**AMONG)
 def a_claim_that_is_no_longer_in_flight_wakes_nobody(put):
     put(PodEvents, "_claims_written", lambda self, pods: iter(()))
+
+
+@bug(kinds=(*EVERY, "late", "disk"), seed=1020, found=1023, **AMONG)
+def a_new_cache_with_changes_ignores_those_of_commits(put):
+    def load(self, changes):
+        if not self.log:
+            self.apply(changes)
+
+    put(CacheVolumes, "load", load)
+
+
+@bug(seed=1010, found=1015, **AMONG)
+def post_filter_of_claims_runs_when_the_attempt_is_reported(put):
+    original = scheduling_cycle.after_failure
+
+    def after_failure(decision, profile, tie_break, batch, extenders):
+        found = decision.diagnosis
+        if found is None or dry_run_to_make(profile, decision.pod, found, tie_break) is None:
+            return decision, False
+        return (yield from original(decision, profile, tie_break, batch, extenders))
+
+    put(scheduling_cycle, "after_failure", after_failure)
+
+
+@bug(seed=1000, found=1005, **AMONG)
+def a_claim_may_have_any_number_of_consumers(put):
+    put(binder_volumes, "reservation_error", lambda claims, pod: "")
