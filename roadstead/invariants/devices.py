@@ -2,8 +2,8 @@
 
     I1    no device is in two claims; counters and capacities that devices share are not overdrawn
     I2    the claims of a bound pod are allocated, name it and no more than 256 pods in all, and
-          its node reaches their devices; these are the devices that the claims request
-          (`device_requests`)
+          its node reaches their devices, of none of which a driver reported a failure; these are
+          the devices that the claims request (`device_requests`)
     I5    a claim that was made for a pod ends with it, and no claim names a pod that ended
 
 Devices under admin access, and those that several may use, may be in several claims.
@@ -28,7 +28,13 @@ from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.rules import Rules
 from roadstead.invariants.amounts import amount_of
-from roadstead.invariants.device_inventory import DeviceId, Inventory, Pool, newest_of_pools
+from roadstead.invariants.device_inventory import (
+    BINDING_CONDITIONS,
+    DeviceId,
+    Inventory,
+    Pool,
+    newest_of_pools,
+)
 from roadstead.invariants.device_requests import allocation_errors
 from roadstead.invariants.world import matches_terms
 from roadstead.protocol.claim_bounds import CLAIM_MAX_CONSUMERS
@@ -160,6 +166,8 @@ class Devices:
                 yield f"claim {name} is not there"
             else:
                 yield from _claim_errors(claim, uid, node)
+                if self.inventory.is_on(BINDING_CONDITIONS):
+                    yield from _failures(claim)
 
     def _own_errors(self, pod: PodFacts, uid: str, node: NodeFacts) -> Iterator[str]:
         """Yield why the claim for a pod's extended resources does not let it run on a node."""
@@ -269,6 +277,22 @@ def _claim_errors(claim: DeviceClaimFacts, uid: str, node: NodeFacts) -> Iterato
         yield f"claim {claim.key} does not name the pod"
     elif not reaches(claim, node):
         yield f"the node does not reach the devices of claim {claim.key}"
+
+
+def _failures(claim: DeviceClaimFacts) -> Iterator[str]:
+    """Yield the failure of a device of a claim, unless another one before it is still awaited."""
+    for result in _results([claim]):
+        wanted = result.binding_conditions
+        reports = (e for e in claim.statuses if (e.driver, e.pool, e.device) == result.id)
+        report = next((e for e in reports if e.share_id == result.share_id), None)
+        true = {name for name, value in report.conditions if value == "True"} if report else set()
+        failed = true.intersection(result.binding_failure_conditions)
+        if wanted and failed:
+            name = min(failed)
+            yield f"claim {claim.key} has device {_text(result)}, which reports {name}"
+            return
+        if not true.issuperset(wanted):
+            return
 
 
 def _request_of(claim: DeviceClaimFacts) -> tuple[object, ...]:

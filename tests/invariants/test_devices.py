@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from roadstead.facts.bound_claims import BoundClaims
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.devices import (
@@ -14,7 +16,10 @@ from roadstead.facts.devices import (
     DeviceFacts,
     DeviceRequest,
     DevicesFacts,
+    DeviceStatus,
 )
+from roadstead.facts.rules import Rules
+from roadstead.invariants.device_inventory import BINDING_CONDITIONS
 from roadstead.journal import RecordKind
 from tests.builders import node, require, term
 from tests.devices.fleet import CLASS, DRIVER, claim, owned, slice_of, using, with_template
@@ -143,6 +148,31 @@ def test_the_node_reaches_the_devices():
     away = (term(require("kubernetes.io/hostname", "In", "n2"), fields=here.fields),)
     (broken,) = texts(bind(history(owned("c-p", "p")), "p", on("d0", terms=away)))
     assert broken == ("I2", "the node does not reach the devices of claim default/c-p")
+
+
+@pytest.mark.parametrize(
+    ("gates", "conditions", "is_wrong"),
+    [
+        ((), {"Broken": "True"}, False),
+        ((BINDING_CONDITIONS,), {"Broken": "True"}, True),
+        ((BINDING_CONDITIONS,), {"Broken": "False"}, False),
+        ((BINDING_CONDITIONS,), {"Attached": "True"}, False),
+    ],
+)
+def test_a_pod_does_not_use_a_device_whose_driver_reported_a_failure(gates, conditions, is_wrong):
+    how = {"binding_conditions": ("Attached",), "binding_failure_conditions": ("Broken",)}
+    status = DeviceStatus(DRIVER, "n1", "d0", conditions=tuple(conditions.items()))
+    shared = claim("c", allocation=on("d0", **how), statuses=(status,))
+    found = history(shared).add(RecordKind.CLUSTER, subject=Rules(device_gates=gates))
+    facts = using("p", "c")
+    found.accept("p", facts).bind("p", facts=facts)
+    write(found, replace(shared, reserved_for=(Consumer("pods", "p", "p"),)))
+
+    assert texts(found) == (
+        [("I2", f"claim default/c has device {DRIVER}/n1/d0, which reports Broken")]
+        if is_wrong
+        else []
+    )
 
 
 def test_a_claim_that_was_made_for_a_pod_ends_with_it():

@@ -177,7 +177,8 @@ def _sharing(scenario, draw, name, allocation, status=None, users=0):
     share = draw.choice((0.2, 0.5))
 
     def perhaps(who, pod):
-        if not pod.device_claims or draw.random() > share:
+        # Of a gang, one member after the other could be refused.
+        if not pod.device_claims or pod.pod_group or draw.random() > share:
             return pod
         return replace(pod, device_claims=(PodClaim(name, claim_name=name), *pod.device_claims))
 

@@ -148,3 +148,8 @@ def post_filter_of_claims_runs_when_the_attempt_is_reported(put):
 @bug(seed=1000, found=1005, **AMONG)
 def a_claim_may_have_any_number_of_consumers(put):
     put(binder_volumes, "reservation_error", lambda claims, pod: "")
+
+
+@bug(seed=1000, found=1015, **AMONG)
+def a_reported_failure_of_a_device_is_ignored(put):
+    put(device_filter, "has_failed", lambda claim, now_ms: False)
