@@ -1,13 +1,17 @@
 """The pods that are decided on the same table after a preempting or a nominated pod."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from roadstead.config.concurrency import DecisionTime, JobTime
 from roadstead.cycle import chain
+from roadstead.cycle.batch import Decision
 from roadstead.cycle.needs import YieldToMessages
 from roadstead.cycle.node_search import NodeSearch
+from roadstead.framework.post_filter_answers import PostFilterResult
+from roadstead.protocol.status import unschedulable
 from tests.builders import pod
 from tests.cycle.test_ends_of_batches import full
 from tests.cycle.test_scheduling_cycle import World
@@ -84,6 +88,21 @@ def test_pods_that_can_not_preempt_are_decided_in_one_batch():
     assert world.decide(world.pods(3, cpu=1000, priority=10)) == ([None] * 3, 3)
 
     assert {each.post_filter.nominated_node for each in world.decisions} == {""}
+
+
+@pytest.mark.parametrize(("claim", "left"), [("", 1), ("d/c", 0)])
+def test_a_claim_that_loses_its_allocation_ends_the_chain(claim, left):
+    """The table does not show that its devices are free."""
+    first, second = World().pods(2)
+    builder = SimpleNamespace(
+        searches_nodes=lambda pod: False, next_batch=list, record_length=lambda *_: None
+    )
+    found = chain.Chain(builder, None, [first], [first, second])
+    result = PostFilterResult(unschedulable("no"), deallocated=claim)
+
+    found.record_batch([Decision(first, None, post_filter=result)], 1)
+
+    assert len(found.pods) == left
 
 
 def test_a_chain_is_no_longer_than_messages_may_wait(monkeypatch):
