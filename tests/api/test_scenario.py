@@ -105,7 +105,10 @@ def test_texts_that_yaml_reads_as_numbers_stay_texts():
         ({"fleet": Fleet.generate(1)}, "scenario: fleet: "),
         ({"horizon": 7}, "scenario: horizon: 7: needs a unit"),
         ({"seeds": 0}, "scenario: seeds: 0: must be 1 to"),
-        ({"workload": [Workload.arrivals(TASK)]}, "workload[0].arrivals: dict of 0: needs exactly one of"),
+        (
+            {"workload": [Workload.arrivals(TASK)]},
+            "workload[0].arrivals: dict of 0: needs exactly one of",
+        ),
         ({"events": [{"at": "1h", "loose": {}}]}, "scenario: events[0]: "),
         ({"limits": {"pods": object()}}, "scenario: is no JSON document"),
     ],
