@@ -37,7 +37,7 @@ from roadstead.facts.cluster import ClusterFacts  # noqa: E402
 from roadstead.facts.devices import DevicesFacts  # noqa: E402
 from roadstead.facts.pod import PodFacts  # noqa: E402
 from roadstead.fleet.gpu_devices import CAPACITY, with_gpu_devices  # noqa: E402
-from roadstead.fleet.openb import GPU_MILLI, GPU_RESOURCE, GPUS_MAX  # noqa: E402
+from roadstead.fleet.openb import GPU_MILLI, GPU_RESOURCE  # noqa: E402
 from roadstead.fleet.trace import Trace  # noqa: E402
 from roadstead.kernel.coverage import Coverage  # noqa: E402
 from roadstead.kernel.start import load  # noqa: E402
@@ -161,6 +161,11 @@ class Curve(Recorder):
     early: Counter[str] = field(default_factory=Counter)
     gpus_are_devices: bool = False
 
+    @property
+    def asked_gpu(self) -> list[int]:
+        """What each of the typical pods requests of GPUs."""
+        return [gpu_of(facts) for facts, _ in self.typical]
+
     def sample(self, engine: Engine) -> None:
         number = min(engine.now_us // STEP_US, len(self.plan.pods))
         arrived = self.plan.arrived[number - 1] if number else 0
@@ -170,21 +175,16 @@ class Curve(Recorder):
         columns.fit_resources()
         free = columns.allocatable[:, rows] - columns.requested[:, rows]
         cpu, gpu = free[code_of["cpu"]], free[code_of[GPU_RESOURCE]]
-        # [node, GPU]; as one amount, a node has one GPU that serves parts and several wholes.
-        gpus, largest = gpu[:, None], None
+        # [node, GPU]; as one amount, a node has one GPU, which serves parts and several wholes.
+        gpus, largest = gpu[:, None], int(gpu.max(initial=1))
         if self.gpus_are_devices:
             gpus, largest = free_gpus(engine), GPU_MILLI
             assert (gpus.sum(axis=1) == gpu).all(), "amounts and devices differ"
+        usable_for = {each: usable(gpus, each, largest) for each in set(self.asked_gpu)}
         fragments = 0
-        for facts, count in self.typical:
-            asked = gpu_of(facts)
-            part = asked if largest is None else min(asked, largest)
-            serves = gpus >= part
-            # To a pod without GPU, all free GPU is a fragment, as in the paper's simulator.
-            fits = (serves.sum(axis=1) * part >= asked) & (asked > 0)
-            fits &= cpu >= dict(facts.requests).get("cpu", 0)
-            usable = np.where(serves, gpus, 0).sum(axis=1)
-            fragments += count * int(gpu.sum() - usable[fits].sum())
+        for (facts, count), asked in zip(self.typical, self.asked_gpu, strict=True):
+            fits = cpu >= dict(facts.requests).get("cpu", 0)
+            fragments += count * int(gpu.sum() - usable_for[asked][fits].sum())
         pods, idle = sum(count for _, count in self.typical), max(1, int(gpu.sum()))
         allocated = self.capacity - int(gpu.sum())
         self.rows.append(
@@ -213,6 +213,20 @@ class Curve(Recorder):
         )
 
 
+def usable(gpus: np.ndarray, asked: int, largest: int) -> np.ndarray:
+    """Return the free GPU of each node that a pod can use, 0 where it does not fit.
+
+    gpus: what is free, as [node, GPU]. largest: most that one GPU gives to a pod. To a pod without
+    GPU, all free GPU is a fragment, as in the paper's simulator.
+    """
+    if not asked:
+        return np.zeros(len(gpus), dtype=np.int64)
+    part = min(asked, largest)
+    serves = gpus >= part
+    fits = serves.sum(axis=1) * part >= asked
+    return np.where(serves, gpus, 0).sum(axis=1) * fits
+
+
 @lru_cache
 def _value(text: str) -> int:
     return parse_quantity(text).value()
@@ -222,7 +236,8 @@ def free_gpus(engine: Engine) -> np.ndarray:
     """Return what is free of each device, as [node, device]; 0 where a node has fewer."""
     devices, columns = engine.cluster.facts().devices, engine.cluster.table.columns
     row_of = {columns.node(row).name: row for row in range(len(engine.cluster.table))}
-    found = np.zeros((len(row_of), GPUS_MAX), dtype=np.int64)
+    width = max(int(each.name.rpartition("-")[2]) for each in devices.slices) + 1
+    found = np.zeros((len(row_of), width), dtype=np.int64)
     for each in devices.slices:
         for device in each.devices:
             found[row_of[each.pool], int(device.name.rpartition("-")[2])] = GPU_MILLI

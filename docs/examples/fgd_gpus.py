@@ -9,10 +9,11 @@ DynamicResources chooses the GPU within a node: the first one with enough left.
 from collections.abc import Hashable
 
 import numpy as np
-from fgd import FGD, Arguments
 
+from roadstead.facts.pod import PodFacts
+from roadstead.framework.arguments import PluginArguments
 from roadstead.framework.cycle_state import CycleState
-from roadstead.framework.plugin import Handle, Reads
+from roadstead.framework.plugin import Extremes, Handle, Reads, ScorePlugin
 from roadstead.nodes.columns import I64
 from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import Table
@@ -21,52 +22,68 @@ GPU = 1000
 """The capacity of one device."""
 
 
-class FGDofGPUs(FGD):
+class Arguments(PluginArguments):
+    gpu: str = "alibabacloud.com/gpu-milli"
+    typical: tuple[tuple[int, int, int], ...]  # cpu in milli-CPU, GPU in thousandths, how many
+
+
+class FGDofGPUs(ScorePlugin):
     name = "FGDofGPUs"
     reads = Reads.CLUSTER  # claims are not in the rows of the table
+    normalizes = True
+    arguments = Arguments
 
     def __init__(self, args: Arguments, handle: Handle) -> None:
-        super().__init__(args)
+        self.args = args
         self.devices = handle.storage.devices
         self.in_use = self.devices.allocator.in_use
-        pools: dict[str, list[tuple[str, str, str]]] = {}
+        self.gpus_of: dict[str, list[tuple[str, str, str]]] = {}
         for each in self.devices.slices.values():
-            pools.setdefault(each.pool, []).extend(
-                (each.driver, each.pool, device.name) for device in each.devices
-            )
-        self.gpus_of = {pool: sorted(gpus) for pool, gpus in pools.items()}
-        self.width = max(map(len, self.gpus_of.values()), default=1)
-        self.free_of: dict[
-            str, I64
-        ] = {}  # by node: what is free of each GPU; 0 where there is none
-        self.in_use.watch(lambda pool: self.free_of.pop(pool[1], None))
+            gpus = self.gpus_of.setdefault(each.pool, [])
+            gpus += ((each.driver, each.pool, device.name) for device in each.devices)
+        # The pool of a node has its name. The last place is that of nodes without GPUs.
+        self.place_of = {pool: place for place, pool in enumerate(self.gpus_of)}
+        width = max(map(len, self.gpus_of.values()), default=1)
+        # [GPU, node]: what is free of each GPU; 0 where a node has fewer.
+        self.free = np.zeros((width, len(self.gpus_of) + 1), dtype=np.int64)
+        self.changed = set(self.gpus_of)
+        self.in_use.watch(lambda pool: self.changed.add(pool[1]))
 
     def score(self, state: CycleState, pod: PodClass, table: Table) -> I64:
-        names = (table.columns.node(int(row)).name for row in table.row_index)
-        gpus = np.array([self.free_on(name) for name in names])
+        gpus = self.free_gpus(table)
         code = table.resource_code("cpu")
         cpu = table.allocatable(code) - table.requested(code)
         asked = [pod.request_of.get(name, 0) for name in ("cpu", self.args.gpu)]
         return self.fragments(cpu, gpus) - self.fragments(cpu - asked[0], less(gpus, asked[1]))
 
-    def free_on(self, node: str) -> I64:
-        free = self.free_of.get(node)
-        if free is None:
-            free = self.free_of[node] = np.zeros(self.width, dtype=np.int64)
-            for index, gpu in enumerate(self.gpus_of.get(node, ())):
+    def free_gpus(self, table: Table) -> I64:
+        for pool in self.changed & self.gpus_of.keys():
+            for index, gpu in enumerate(sorted(self.gpus_of[pool])):
                 used = self.in_use.consumed(gpu).get("milli")
-                free[index] = GPU - (0 if used is None else used.value())
-        return free
+                self.free[index, self.place_of[pool]] = GPU - (used.value() if used else 0)
+        self.changed.clear()
+        names, without = table.columns.names, len(self.place_of)
+        places = [self.place_of.get(names[row], without) for row in table.row_index.tolist()]
+        return self.free[:, places]
 
-    def fragments(self, cpu: I64, gpu: I64) -> I64:
-        """Return the fragments of each node. gpu: [node, GPU]."""
-        total = np.zeros_like(cpu)
-        free = gpu.sum(axis=1)
+    def fragments(self, cpu: I64, gpus: I64) -> I64:
+        """Return the GPU of each node that typical pods cannot use, by how many there are."""
+        free, usable = gpus.sum(axis=0), dict[int, I64]()
+        total = np.zeros_like(free)
         for asked_cpu, asked_gpu, how_many in self.args.typical:
-            serves = gpu >= min(asked_gpu, GPU)
-            fits = (cpu >= asked_cpu) & (serves.sum(axis=1) >= -(-asked_gpu // GPU))
-            total += how_many * np.where(fits, np.where(serves, 0, gpu).sum(axis=1), free)
+            if asked_gpu not in usable:
+                serves = gpus >= min(asked_gpu, GPU)
+                fits = serves.sum(axis=0) >= -(-asked_gpu // GPU)
+                usable[asked_gpu] = np.where(serves, gpus, 0).sum(axis=0) * fits
+            total += how_many * (free - np.where(cpu >= asked_cpu, usable[asked_gpu], 0))
         return total
+
+    def normalize(self, state: CycleState, pod: PodClass, raw: I64, extremes: Extremes) -> I64:
+        spread = max(1, extremes.maximum - extremes.minimum)
+        return 100 * (raw - extremes.minimum) // spread
+
+    def sign(self, pod: PodFacts) -> Hashable:
+        return pod.requests
 
     def state_version(self, pod: PodClass) -> Hashable:
         return self.devices.version
@@ -77,7 +94,7 @@ def less(gpus: I64, asked: int) -> I64:
     gpus = gpus.copy()
     while asked > 0:
         part = min(asked, GPU)
-        first = (gpus >= part).argmax(axis=1)
-        gpus[np.arange(len(gpus)), first] -= part
+        first = (gpus >= part).argmax(axis=0)
+        gpus[first, np.arange(gpus.shape[1])] -= part
         asked -= part
     return gpus
