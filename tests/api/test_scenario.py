@@ -1,8 +1,11 @@
 """`roadstead.Scenario`, `Fleet` and `Workload`: what the document of a scenario says, in Python."""
 
 import inspect
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 import roadstead
@@ -212,6 +215,16 @@ def test_simulate_sweep_and_compare_play_a_scenario(tmp_path):
     assert roadstead.load_run(tmp_path / "run").why("pod-0-3").pod.node
     assert len(swept.runs) == 2
     assert compared.pairs == 1
+
+
+def test_frames_of_tables_without_rows_have_their_types(monkeypatch):
+    fake = SimpleNamespace(DataFrame=dict, Series=lambda values, dtype: (list(values), dtype))
+    monkeypatch.setitem(sys.modules, "pandas", fake)
+
+    events = roadstead.simulate(small(horizon="5m", workload=[])).to_pandas("events")
+
+    assert events["time_us"] == ([], np.int64)
+    assert events["what"] == ([], str)
 
 
 def test_entries_are_equal_if_their_content_is():
