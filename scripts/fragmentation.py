@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Our figures for "Beware of Fragmentation" (Weng et al., USENIX ATC'23): docs/fragmentation.md.
 
-    scripts/fragmentation.py TRACE [--gpus devices] [--seeds 3] [--policy NAME ...] [--json FILE]
+    scripts/fragmentation.py TRACE [--gpus devices] [--seeds 3] [--start 0] [--policy NAME ...]
 
 TRACE is openb as `roadstead trace import openb` writes it, or the folder of its CSV files. As in
 the paper, the trace is inflated: its pods in random order, then pods drawn from it with
@@ -313,6 +313,7 @@ def main() -> int:
     )
     parser.add_argument("trace", type=Path, help="openb.trace, or the folder of the CSV files")
     parser.add_argument("--seeds", type=int, default=3, help="number of seeds (default 3)")
+    parser.add_argument("--start", type=int, default=0, help="first seed (default 0)")
     parser.add_argument(
         "--policy", action="append", choices=[each.name for each in POLICIES],
         help="one of several to play (default: all)",
@@ -328,7 +329,7 @@ def main() -> int:
     if asked.gpus == DEVICES:
         trace, devices = as_devices(trace)
     results = []
-    for seed in range(asked.seeds):
+    for seed in range(asked.start, asked.start + asked.seeds):
         for policy in POLICIES:
             if not asked.policy or policy.name in asked.policy:
                 played = FGD_OF[asked.gpus] if policy.name == "FGD" else policy
