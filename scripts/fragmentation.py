@@ -63,7 +63,7 @@ SHOWN = (50, 80, 90, 95, 100, 110, 120, 130)
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 RANDOM = HEAD + 'profiles: [{plugins: {score: {disabled: [{name: "*"}]}}}]\n'
-BEST_FIT = f"""{HEAD}profiles:
+MOST_ALLOCATED = f"""{HEAD}profiles:
 - plugins:
     score: {{disabled: [{{name: "*"}}], enabled: [{{name: NodeResourcesFit}}]}}
   pluginConfig:
@@ -100,7 +100,8 @@ FGD_OF = {
 }
 POLICIES = (
     FGD_OF[AMOUNT],
-    Policy("BestFit", BEST_FIT),
+    Policy("BestFit", plugin="bestfit.BestFit"),
+    Policy("MostAllocated", MOST_ALLOCATED),
     Policy("DotProd", plugin="dotprod.DotProd"),
     Policy("Random", RANDOM),
     Policy("default", HEAD),

@@ -142,6 +142,15 @@ def test_dotprod_ignores_resources_that_the_pod_does_not_request():
     assert first == second
 
 
+def test_bestfit_prefers_the_node_with_less_left():
+    fleet = {gpu_node("large", 2000): [gpu_pod(1000)], gpu_node("small", 1000): []}
+
+    told = ask("bestfit:BestFit", gpu_pod(1000), fleet, LARGEST)
+
+    # Both have no GPU left; 8 and 12 of 16 CPUs.
+    assert told.scores == (75, 63)
+
+
 def test_dotprod_passes_every_check():
     check_plugin("dotprod:DotProd", LARGEST)
 
@@ -152,3 +161,12 @@ def test_the_configuration_of_dotprod_is_valid():
     loaded = load_with(choose_plugins(["dotprod:DotProd"], text), text, "dotprod.yaml")
 
     assert [ref.name for ref in loaded.config.profiles[0].at("score")] == ["DotProd"]
+
+
+def test_the_configuration_of_bestfit_is_that_of_dotprod():
+    text = (EXAMPLES / "bestfit.yaml").read_text()
+
+    loaded = load_with(choose_plugins(["bestfit:BestFit"], text), text, "bestfit.yaml")
+
+    assert [ref.name for ref in loaded.config.profiles[0].at("score")] == ["BestFit"]
+    assert text == (EXAMPLES / "dotprod.yaml").read_text().replace("DotProd", "BestFit")

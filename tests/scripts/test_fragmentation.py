@@ -38,7 +38,9 @@ def test_the_trace_is_inflated_to_the_capacity_and_the_seed_determines_it(script
     assert inflated.pods != script.inflate(made_trace(), 4000, seed=2).pods
 
 
-@pytest.mark.parametrize("policy", ["FGD", "BestFit", "DotProd", "Random", "default"])
+@pytest.mark.parametrize(
+    "policy", ["FGD", "BestFit", "MostAllocated", "DotProd", "Random", "default"]
+)
 def test_every_policy_is_played_on_the_nodes_with_gpus(scripts, policy):
     script = scripts("fragmentation")
     (chosen,) = [each for each in script.POLICIES if each.name == policy]
