@@ -20,8 +20,8 @@ from roadstead.config.scenario.read import (
     read_scenario,
 )
 from roadstead.config.scenario.schema import API_VERSION, KIND
+from roadstead.config.scenario.vary import PLUGIN, vary
 from roadstead.config.scenario.vary import SOURCE as VARY_SOURCE
-from roadstead.config.scenario.vary import vary
 from roadstead.config.yaml_text import yaml_text
 from roadstead.protocol.errors import InputError
 from roadstead.scenario.summary import ScenarioSummary, summarize
@@ -120,6 +120,9 @@ class Scenario:
         For example `{"seeds": 3, "workload.tasks.arrivals": {"every": "1m"}, "config": "binpack"}`.
         Raises InputError for a key that does not exist, with similar names, or a wrong value.
         """
+        if PLUGIN in values:
+            rule = "is no key of a scenario: name plugins where it is played"
+            raise InputError(rule, source=SOURCE, field=PLUGIN)
         plain = json.loads(document_text(_plain_mapping(values), SOURCE))
         try:
             file = _without_lines(lambda: vary(self._file, plain))

@@ -177,6 +177,7 @@ def test_a_changed_copy_leaves_the_original_as_it_is():
         ({"fleet.0.generate.node": 3}, 'scenario: "fleet.0.generate.node": has no key "node"'),
         ({"horizon": 3}, "scenario with horizon=3: horizon: 3: needs a unit"),
         ({"workload.task.arrivals": {}}, 'has no entry "task"'),
+        ({"plugin": "mine.py"}, "scenario: plugin: is no key of a scenario"),
     ],
 )
 def test_a_wrong_change_names_the_key(values, message):
