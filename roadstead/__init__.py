@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from roadstead.api.pod_life import PodLife
     from roadstead.api.result import Result
     from roadstead.api.run_check import RunCheck
+    from roadstead.api.scenario import Scenario
+    from roadstead.api.scenario_entries import Fleet, Workload
     from roadstead.api.simulation import SimulationResult, load_run, simulate
     from roadstead.api.sweep import SweepResult, sweep
     from roadstead.protocol.errors import InputError, RoadsteadError, UnsupportedError
@@ -34,6 +36,7 @@ __all__ = [
     "Comparison",
     "DrainResult",
     "FitResult",
+    "Fleet",
     "GrowResult",
     "InputError",
     "PodExplanation",
@@ -41,10 +44,12 @@ __all__ = [
     "Result",
     "RoadsteadError",
     "RunCheck",
+    "Scenario",
     "ShrinkResult",
     "SimulationResult",
     "SweepResult",
     "UnsupportedError",
+    "Workload",
     "__version__",
     "compare",
     "load",
@@ -64,6 +69,8 @@ _MODULES = {
     "PodLife": "api.pod_life",
     "Result": "api.result",
     "RunCheck": "api.run_check",
+    "Scenario": "api.scenario",
+    **dict.fromkeys(("Fleet", "Workload"), "api.scenario_entries"),
     **dict.fromkeys(("SimulationResult", "load_run", "simulate"), "api.simulation"),
     **dict.fromkeys(("SweepResult", "sweep"), "api.sweep"),
     **dict.fromkeys(("InputError", "RoadsteadError", "UnsupportedError"), "protocol.errors"),

@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """Our figures for "Beware of Fragmentation" (Weng et al., USENIX ATC'23): docs/fragmentation.md.
 
-    scripts/fragmentation.py TRACE [--seeds 3] [--policy NAME ...] [--json FILE]
+    scripts/fragmentation.py TRACE [--gpus devices] [--seeds 3] [--start 0] [--policy NAME ...]
 
 TRACE is openb as `roadstead trace import openb` writes it, or the folder of its CSV files. As in
 the paper, the trace is inflated: its pods in random order, then pods drawn from it with
 replacement, until they request 130% of the fleet's GPUs. They arrive one after the other on the
 nodes with GPUs, and none ends. Unallocated GPU and fragments are recorded over arrived GPU.
+
+With `--gpus devices`, each GPU is a device besides: a pod gets whole GPUs, and a part of one only
+where a single GPU has that much left. The amounts of the nodes remain, for scores.
 """
 
 from __future__ import annotations
@@ -18,7 +21,8 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -30,17 +34,19 @@ from roadstead.bench.machine import commit_of, this_machine  # noqa: E402
 from roadstead.bench.roadstead_workloads import read_openb  # noqa: E402
 from roadstead.cycle.batch import CompiledKernel  # noqa: E402
 from roadstead.facts.cluster import ClusterFacts  # noqa: E402
-from roadstead.facts.node import NodeFacts  # noqa: E402
+from roadstead.facts.devices import DevicesFacts  # noqa: E402
 from roadstead.facts.pod import PodFacts  # noqa: E402
-from roadstead.fleet.openb import GPU_RESOURCE  # noqa: E402
+from roadstead.fleet.gpu_devices import CAPACITY, with_gpu_devices  # noqa: E402
+from roadstead.fleet.openb import GPU_MILLI, GPU_RESOURCE  # noqa: E402
 from roadstead.fleet.trace import Trace  # noqa: E402
 from roadstead.kernel.coverage import Coverage  # noqa: E402
 from roadstead.kernel.start import load  # noqa: E402
+from roadstead.protocol.quantity import parse_quantity  # noqa: E402
 from roadstead.queue.reports import PendingReason  # noqa: E402
 from roadstead.scenario.bench_plans import LIFECYCLE, LIMITS, TIMINGS  # noqa: E402
-from roadstead.simulator.component import Note  # noqa: E402
 from roadstead.simulator.engine import Engine  # noqa: E402
 from roadstead.simulator.play import Variant, build_engine  # noqa: E402
+from roadstead.simulator.recording import Recorder  # noqa: E402
 from roadstead.simulator.scenario import Arrival, CompiledScenario  # noqa: E402
 from roadstead.simulator.simulated_pods import SimulatedPod  # noqa: E402
 from roadstead.simulator.times import NEVER_US  # noqa: E402
@@ -57,7 +63,7 @@ SHOWN = (50, 80, 90, 95, 100, 110, 120, 130)
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 RANDOM = HEAD + 'profiles: [{plugins: {score: {disabled: [{name: "*"}]}}}]\n'
-BEST_FIT = f"""{HEAD}profiles:
+MOST_ALLOCATED = f"""{HEAD}profiles:
 - plugins:
     score: {{disabled: [{{name: "*"}}], enabled: [{{name: NodeResourcesFit}}]}}
   pluginConfig:
@@ -85,9 +91,17 @@ class Policy:
         return Variant(seed, text, self.name, (self.plugin,), str(EXAMPLES))
 
 
+AMOUNT, DEVICES = "amount", "devices"
+"""What the GPUs of a node are: one amount, or devices besides."""
+
+FGD_OF = {
+    AMOUNT: Policy("FGD", plugin="fgd.FGD"),
+    DEVICES: Policy("FGD", plugin="fgd_gpus.FGDofGPUs"),
+}
 POLICIES = (
-    Policy("FGD", plugin="fgd.FGD"),
-    Policy("BestFit", BEST_FIT),
+    FGD_OF[AMOUNT],
+    Policy("BestFit", plugin="bestfit.BestFit"),
+    Policy("MostAllocated", MOST_ALLOCATED),
     Policy("DotProd", plugin="dotprod.DotProd"),
     Policy("Random", RANDOM),
     Policy("default", HEAD),
@@ -132,12 +146,12 @@ def inflate(trace: Trace, capacity: int, seed: int) -> Inflated:
 
 
 @dataclass
-class Curve:
+class Curve(Recorder):
     """A recorder that samples GPU over what has arrived.
 
     typical: (facts, number in the trace). rows: (arrived, allocated, fragments in free GPU), all in
     percent, the first two of the capacity. refused: pods; early: those before 95% had arrived, by
-    GPUs that they request.
+    GPUs that they request. gpus_are_devices: fragments are of single GPUs.
     """
 
     plan: Inflated
@@ -146,6 +160,12 @@ class Curve:
     rows: list[tuple[float, float, float]] = field(default_factory=list)
     refused: int = 0
     early: Counter[str] = field(default_factory=Counter)
+    gpus_are_devices: bool = False
+
+    @property
+    def asked_gpu(self) -> list[int]:
+        """What each of the typical pods requests of GPUs."""
+        return [gpu_of(facts) for facts, _ in self.typical]
 
     def sample(self, engine: Engine) -> None:
         number = min(engine.now_us // STEP_US, len(self.plan.pods))
@@ -155,14 +175,17 @@ class Curve:
         columns = table.columns
         columns.fit_resources()
         free = columns.allocatable[:, rows] - columns.requested[:, rows]
-        gpu = free[code_of[GPU_RESOURCE]]
+        cpu, gpu = free[code_of["cpu"]], free[code_of[GPU_RESOURCE]]
+        # [node, GPU]; as one amount, a node has one GPU, which serves parts and several wholes.
+        gpus, largest = gpu[:, None], int(gpu.max(initial=1))
+        if self.gpus_are_devices:
+            gpus, largest = free_gpus(engine), GPU_MILLI
+            assert (gpus.sum(axis=1) == gpu).all(), "amounts and devices differ"
+        usable_for = {each: usable(gpus, each, largest) for each in set(self.asked_gpu)}
         fragments = 0
-        for facts, count in self.typical:
-            # To a pod without GPU, all free GPU is a fragment, as in the paper's simulator.
-            fits = np.full(len(gpu), gpu_of(facts) > 0)
-            for name in ("cpu", GPU_RESOURCE):
-                fits &= free[code_of[name]] >= dict(facts.requests).get(name, 0)
-            fragments += count * int(gpu[~fits].sum())
+        for (facts, count), asked in zip(self.typical, self.asked_gpu, strict=True):
+            fits = cpu >= dict(facts.requests).get("cpu", 0)
+            fragments += count * int(gpu.sum() - usable_for[asked][fits].sum())
         pods, idle = sum(count for _, count in self.typical), max(1, int(gpu.sum()))
         allocated = self.capacity - int(gpu.sum())
         self.rows.append(
@@ -182,11 +205,6 @@ class Curve:
         if self.plan.arrived[pod.number] <= EARLY * self.capacity:
             self.early[f"{gpu_of(pod.facts) / 1000:g}"] += 1
 
-    def pod_ended(self, pod: SimulatedPod) -> None: ...
-    def bound(self, now_us: int, pod: SimulatedPod) -> None: ...
-    def note(self, now_us: int, note: Note) -> None: ...
-    def node(self, now_us: int, name: str, facts: NodeFacts | None, *, is_new: bool) -> None: ...
-
     def at(self, arrived: float) -> tuple[float, float]:
         """Return allocated GPU and fragments at a percentage of arrived GPU, interpolated."""
         shares, allocated, fragments = zip(*self.rows, strict=True)
@@ -196,20 +214,74 @@ class Curve:
         )
 
 
+def usable(gpus: np.ndarray, asked: int, largest: int) -> np.ndarray:
+    """Return the free GPU of each node that a pod can use, 0 where it does not fit.
+
+    gpus: what is free, as [node, GPU]. largest: most that one GPU gives to a pod. To a pod without
+    GPU, all free GPU is a fragment, as in the paper's simulator.
+    """
+    if not asked:
+        return np.zeros(len(gpus), dtype=np.int64)
+    part = min(asked, largest)
+    serves = gpus >= part
+    fits = serves.sum(axis=1) * part >= asked
+    return np.where(serves, gpus, 0).sum(axis=1) * fits
+
+
+@lru_cache
+def _value(text: str) -> int:
+    return parse_quantity(text).value()
+
+
+def free_gpus(engine: Engine) -> np.ndarray:
+    """Return what is free of each device, as [node, device]; 0 where a node has fewer."""
+    devices, columns = engine.cluster.facts().devices, engine.cluster.table.columns
+    row_of = {columns.node(row).name: row for row in range(len(engine.cluster.table))}
+    width = max(int(each.name.rpartition("-")[2]) for each in devices.slices) + 1
+    found = np.zeros((len(row_of), width), dtype=np.int64)
+    for each in devices.slices:
+        for device in each.devices:
+            found[row_of[each.pool], int(device.name.rpartition("-")[2])] = GPU_MILLI
+    for claim in devices.claims:
+        for result in claim.allocation.results if claim.allocation else ():
+            index = int(result.device.rpartition("-")[2])
+            found[row_of[result.pool], index] -= _value(dict(result.consumed or ())[CAPACITY])
+    return found
+
+
+def as_devices(trace: Trace) -> tuple[Trace, DevicesFacts]:
+    """Return the trace with a claim for each pod with GPUs, and its GPUs as devices.
+
+    Amounts stay beside them: scores read what a node has free, and devices decide what fits.
+    """
+    claiming, devices = with_gpu_devices(trace)
+    classes = tuple(
+        replace(facts, device_claims=other.device_claims)
+        for facts, other in zip(trace.pod_classes, claiming.pod_classes, strict=True)
+    )
+    return replace(trace, pod_classes=classes), devices
+
+
 def run(
-    trace: Trace, policy: Policy, seed: int, compiled_kernel: CompiledKernel
+    trace: Trace,
+    policy: Policy,
+    seed: int,
+    compiled_kernel: CompiledKernel,
+    devices: DevicesFacts | None = None,
 ) -> dict[str, object]:
-    """Play one policy with one seed; return its curve at SHOWN."""
+    """Play one policy with one seed; return its curve at SHOWN. devices: see `as_devices`."""
     nodes = tuple(each for each in trace.nodes() if dict(each.allocatable).get(GPU_RESOURCE, 0))
     capacity = sum(dict(each.allocatable)[GPU_RESOURCE] for each in nodes)
     inflated = inflate(trace, capacity, seed)
     counts = Counter(trace.pod_class.tolist())
     typical = [(trace.pod_classes[code], count) for code, count in counts.items()]
-    curve = Curve(inflated, capacity, typical)
+    curve = Curve(inflated, capacity, typical, gpus_are_devices=devices is not None)
+    gates = {"featureGates": {"DRAConsumableCapacity": devices is not None}}
     horizon_us = (len(inflated.pods) + 1) * STEP_US
     plan = CompiledScenario(
         "inflated openb", nodes, horizon_us, horizon_us // SAMPLES, 0, TIMINGS, LIMITS,
-        cluster=ClusterFacts(namespaces=trace.namespaces), sources=(inflated,),
+        cluster=ClusterFacts(namespaces=trace.namespaces, devices=devices or DevicesFacts()),
+        sources=(inflated,), settings=gates,
     )  # fmt: skip
     began_s = time.process_time()
     engine = build_engine(plan, policy.variant(seed), curve, compiled_kernel)
@@ -242,18 +314,27 @@ def main() -> int:
     )
     parser.add_argument("trace", type=Path, help="openb.trace, or the folder of the CSV files")
     parser.add_argument("--seeds", type=int, default=3, help="number of seeds (default 3)")
+    parser.add_argument("--start", type=int, default=0, help="first seed (default 0)")
     parser.add_argument(
         "--policy", action="append", choices=[each.name for each in POLICIES],
         help="one of several to play (default: all)",
     )  # fmt: skip
+    parser.add_argument(
+        "--gpus", choices=(AMOUNT, DEVICES), default=AMOUNT,
+        help="amount: GPUs of a node are one amount (default); devices: a part lies on one GPU",
+    )  # fmt: skip
     parser.add_argument("--json", type=Path, help="write every run's figures to this file")
     asked = parser.parse_args()
     trace, compiled_kernel = read_openb(asked.trace), CompiledKernel(load(), Coverage())
+    devices = None
+    if asked.gpus == DEVICES:
+        trace, devices = as_devices(trace)
     results = []
-    for seed in range(asked.seeds):
+    for seed in range(asked.start, asked.start + asked.seeds):
         for policy in POLICIES:
             if not asked.policy or policy.name in asked.policy:
-                results.append(run(trace, policy, seed, compiled_kernel))
+                played = FGD_OF[asked.gpus] if policy.name == "FGD" else policy
+                results.append(run(trace, played, seed, compiled_kernel, devices))
                 print(json.dumps(results[-1]), file=sys.stderr, flush=True)
     if asked.json:
         document = {"commit": commit_of(ROOT), "machine": str(this_machine()), "runs": results}

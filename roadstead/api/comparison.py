@@ -9,11 +9,10 @@ from typing import TypeAlias
 
 from roadstead.api.compared_sides import Side, sides_of
 from roadstead.api.comparison_files import write_comparison
-from roadstead.api.config_source import Document
 from roadstead.api.paired_runs import Comparison as Comparison
 from roadstead.api.paired_runs import RunGroup, compare_finished, read_group, sweep_runs
 from roadstead.api.request import ARGUMENTS
-from roadstead.api.scenario_plan import scenario_file
+from roadstead.api.scenario import ScenarioSource, scenario_file
 from roadstead.api.scenario_sweep import SweepFolder, check_new_folder
 from roadstead.api.simulation import SimulationResult
 from roadstead.api.sweep import SweepJobs, SweepResult, check_count, play_sweep
@@ -31,7 +30,7 @@ def compare(
     a: Compared | None = None,
     b: Compared | None = None,
     *,
-    scenario: Document | None = None,
+    scenario: ScenarioSource | None = None,
     seeds: int | None = None,
     plugin: Plugins = (),
     plugin_a: Plugins = (),

@@ -19,7 +19,7 @@ def as_frame(table: Table) -> pd.DataFrame:
     try:
         import pandas
     except ImportError as error:
-        rule = "to_pandas needs pandas, which is not installed: pip install pandas"
+        rule = "to_pandas needs pandas, which is not installed: pip install 'roadstead[pandas]'"
         raise RoadsteadError(f"{rule} (to_arrow needs nothing more)") from error
     columns = {name: frame_values(table.column(name)) for name in table.column_names}
     # Without a dtype, pandas would choose one at will for an empty column or one of nulls.
@@ -39,5 +39,8 @@ def frame_values(column: ChunkedArray) -> tuple[NDArray[Any] | list[Any], np.dty
         return column.to_pylist(), object
     if column.null_count:
         return column.to_pylist(), np.dtype(np.float64)
+    if not len(column):
+        # A column without chunks has no NumPy array.
+        return [], np.dtype(np.float64 if DataType.is_floating(column.type) else np.int64)
     values = column.to_numpy()
     return values, values.dtype

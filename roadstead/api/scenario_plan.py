@@ -2,27 +2,14 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from roadstead.api.config_source import Document, document_text
 from roadstead.api.plugin_choice import SOURCE_OF_FLAGS, ChosenPlugins, choose_plugins
-from roadstead.config.scenario.read import ScenarioFile, load_scenario, read_scenario
+from roadstead.config.scenario.read import ScenarioFile, load_scenario
 from roadstead.scenario.compile import compile_scenario, config_texts
 from roadstead.simulator.scenario import CompiledScenario, SchedulerConfigText
-
-
-def scenario_file(scenario: Document) -> ScenarioFile:
-    """Read a scenario, from a path or its content as a dictionary. Raises InputError.
-
-    In a dictionary, names of files are relative to the working directory.
-    """
-    if isinstance(scenario, Mapping):
-        text = document_text(scenario, "scenario")
-        return read_scenario(text, source="scenario", directory=Path())
-    return load_scenario(Path(os.fspath(scenario)))
 
 
 def load_scenario_plan(

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from roadstead.api.cluster import Cluster
 from roadstead.api.config_pairs import compare_configs
-from roadstead.api.config_source import Document
 from roadstead.api.frames import as_frame
 from roadstead.api.moment import load_moment, time_of
 from roadstead.api.paired_runs import Comparison
@@ -20,7 +19,7 @@ from roadstead.api.request import ARGUMENTS
 from roadstead.api.run_check import RunCheck, check_folder
 from roadstead.api.run_folder import read_record, read_summary
 from roadstead.api.run_query import RunQuery
-from roadstead.api.scenario_plan import scenario_file
+from roadstead.api.scenario import ScenarioSource, scenario_file
 from roadstead.api.simulated_report import write_report
 from roadstead.api.simulating import play_all, prepare_folder, prepare_simulation
 from roadstead.protocol.errors import InputError, cut_short
@@ -172,7 +171,7 @@ def load_run(directory: str | os.PathLike[str]) -> SimulationResult:
 
 
 def simulate(
-    scenario: Document,
+    scenario: ScenarioSource,
     *,
     output: str | os.PathLike[str] | None = None,
     seed: int | None = None,
@@ -183,9 +182,10 @@ def simulate(
 ) -> SimulationResult:
     """Play a scenario in virtual time, as `roadstead simulate`.
 
-    scenario: a path, or its content as a dictionary, in which names of files are relative to the
-    working directory. output: a folder; by default a temporary one. seed: in place of all seeds.
-    force, resume: as the flags. Raises InputError for wrong input, RoadsteadError if a run fails.
+    scenario: a `Scenario`, a path, or its content as a dictionary, in which names of files are
+    relative to the working directory. output: a folder; by default a temporary one. seed: in place
+    of all seeds. force, resume: as the flags. Raises InputError for wrong input, RoadsteadError if
+    a run fails.
     """
     file = scenario_file(scenario)
     if force and resume:

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from roadstead.api.config_source import Document
 from roadstead.api.frames import as_frame
 from roadstead.api.launcher import open_launcher
 from roadstead.api.request import ARGUMENTS
-from roadstead.api.scenario_plan import scenario_file
+from roadstead.api.scenario import ScenarioSource, scenario_file
 from roadstead.api.scenario_sweep import (
     PreparedSweep,
     SweepFolder,
@@ -107,7 +106,7 @@ class SweepResult:
 
 
 def sweep(
-    scenario: Document,
+    scenario: ScenarioSource,
     vary: Mapping[str, Iterable[object]] | None = None,
     *,
     seeds: int | None = None,

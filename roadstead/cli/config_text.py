@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
-import sys
 from typing import Final
-
-import yaml
 
 from roadstead.config.load import LoadedConfig
 from roadstead.config.model import ProfileConfig
+from roadstead.config.yaml_text import yaml_text
 
 # In the order in which they run for one pod.
 _EXTENSION_POINTS: Final = (
@@ -18,38 +15,12 @@ _EXTENSION_POINTS: Final = (
     *("reserve", "permit", "preBind", "bind", "postBind"),
 )
 
-# Texts that PyYAML does not quote, but that Go's YAML reads as numbers or booleans.
-_NOT_A_STRING_IN_GO: Final = re.compile(r"[yYnN]|[-+.0-9][-+.0-9a-fA-FxXoO_]*")
-
-
-class _GoDumper(yaml.SafeDumper):
-    """Writes YAML as Go does: a text that Go would read as another type is quoted."""
-
-    def ignore_aliases(self, data: object) -> bool:
-        """Never write aliases, because the document is read by people."""
-        return True
-
-    def represent_text(self, text: str) -> yaml.ScalarNode:
-        """Write a text, with quotes if necessary."""
-        style = '"' if _NOT_A_STRING_IN_GO.fullmatch(text) else None
-        return self.represent_scalar("tag:yaml.org,2002:str", text, style=style)
-
-
-_GoDumper.add_representer(str, _GoDumper.represent_text)
-
 
 def document_text(loaded: LoadedConfig, output_format: str) -> str:
     """Return the complete document, with every default."""
     if output_format == "json":
         return json.dumps(loaded.document, indent=2, ensure_ascii=False)
-    text: str = yaml.dump(
-        dict(loaded.document),
-        Dumper=_GoDumper,
-        sort_keys=True,
-        allow_unicode=True,
-        width=sys.maxsize,
-    )
-    return text.rstrip("\n")
+    return yaml_text(loaded.document, sort_keys=True).rstrip("\n")
 
 
 def notes_text(loaded: LoadedConfig, output_format: str) -> str:

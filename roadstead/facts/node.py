@@ -49,6 +49,12 @@ class NodeFacts:
         return f"{region}:\x00:{zone}" if zone or region else ""
 
 
+def zone_text(key: str) -> str:
+    """Return a zone key (`NodeFacts.zone`) for display: `region/zone`, or the part that is set."""
+    region, _, zone = key.partition(":\x00:")
+    return "/".join(part for part in (region, zone) if part)
+
+
 _class_fields = attrgetter(*(each.name for each in fields(NodeFacts)[2:]))
 """Getter of all fields of a node except name and labels, the first two."""
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from roadstead.facts.node import NodeFacts
+from roadstead.facts.node import NodeFacts, zone_text
 from roadstead.facts.pod import PodFacts
 from roadstead.report.result import NodeUse
 
@@ -93,5 +93,4 @@ def _vector(facts: PodFacts, column: dict[str, int]) -> NDArray[np.int64]:
 
 def zone_name(node: NodeFacts) -> str:
     """The node's zone for display: "region/zone", or only the part that is set."""
-    region, _, zone = node.zone.partition(":\x00:")
-    return "/".join(part for part in (region, zone) if part)
+    return zone_text(node.zone)

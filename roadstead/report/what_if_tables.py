@@ -26,10 +26,13 @@ def print_fit(console: Console, result: FitResult) -> None:
     """Print how many replicas fit, where, what stops the next one, and what would admit it."""
     more = "at least " if result.is_limited else ""
     fitting = f"{counted(result.replicas, 'more replica')} fit{'s' * (result.replicas == 1)}"
-    line = Text(f"{more}{fitting}", style="bold green")
-    if not result.replicas:
+    if result.replicas:
+        line = Text(f"{more}{fitting}", style="bold green")
+        nodes = f" on {len(result.nodes):,} of {result.node_count:,} nodes"
+    else:
         line = Text("No more replica fits", style="bold yellow")
-    line.append(f" on {len(result.nodes):,} of {result.node_count:,} nodes", style="not bold")
+        nodes = f" on any of {counted(result.node_count, 'node')}"
+    line.append(nodes, style="not bold")
     line.append(f" ({printable(result.source)})", style="not bold")
     console.print(line, highlight=False)
     of_input = f"Pods of the input, placed first: {result.placed:,}"

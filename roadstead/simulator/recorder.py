@@ -7,7 +7,7 @@ from collections.abc import Container, Iterable, Sequence
 from pathlib import Path
 
 from roadstead.facts.devices import DeviceClaimFacts
-from roadstead.facts.node import NodeFacts
+from roadstead.facts.node import NodeFacts, zone_text
 from roadstead.facts.pod import PodFacts
 from roadstead.queue.reports import PendingReason
 from roadstead.simulator.allocation_rows import AllocationRows
@@ -101,7 +101,7 @@ class TableRecorder(Recorder):
                 now_us,
                 name,
                 "added" if is_new else "changed",
-                facts.zone,
+                zone_text(facts.zone),
                 int(facts.unschedulable),
                 facts.allocatable_pods,
                 json.dumps(dict(facts.allocatable)),

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from roadstead.facts.node import zone_text
 from roadstead.facts.pod import PodFacts
 from roadstead.nodes.columns import I64, Bools
 from roadstead.simulator.simulated_pods import ON_NODE, LifeState
@@ -112,8 +113,13 @@ def _zone_rows(world: RecordedWorld) -> Iterator[SampleRow]:
     zones = columns.zone[rows]
     # Zones, each with a mask of its nodes.
     parts = [(WHOLE_FLEET, np.ones(len(zones), dtype=np.bool_))]
-    known = [(columns.zones.values[code], zones == code) for code in np.unique(zones)]
-    parts += sorted((each for each in known if each[0]), key=lambda each: each[0])
+    known: dict[str, Bools] = {}
+    for code in np.unique(zones):
+        name = zone_text(columns.zones.values[code])
+        # A zone without a region may have the name of a region without zones.
+        known[name] = known.get(name, False) | (zones == code)
+    known.pop("", None)
+    parts += sorted(known.items())
     for zone, mask in parts:
         if zone:
             yield zone, "running", "", float(running[mask].sum())

@@ -83,7 +83,7 @@ COLUMNS: Final[Mapping[str, Mapping[str, tuple[DataType, str]]]] = {
         "time_us": (INT64, "when it was added, changed or removed"),
         "node": (STRING, "its name"),
         "what": (STRING, "added, changed or removed"),
-        "zone": (STRING, "its zone"),
+        "zone": (STRING, "its zone, with its region before it if it has one"),
         "unschedulable": (INT64, "1 if it is cordoned, else 0"),
         "pods": (INT64, "how many pods it may hold"),
         "allocatable": (STRING, "allocatable amounts, as JSON"),
@@ -119,7 +119,7 @@ COLUMNS: Final[Mapping[str, Mapping[str, tuple[DataType, str]]]] = {
     },
     "samples": {
         "time_us": (INT64, "when the sample was taken"),
-        "zone": (STRING, "zone of the nodes; the empty string for the whole fleet"),
+        "zone": (STRING, "zone of the nodes, as in `nodes`; the empty string for the whole fleet"),
         "metric": (STRING, "what was measured"),
         "resource": (STRING, "the resource, if the metric is of one"),
         "value": (FLOAT64, "the value"),

@@ -229,7 +229,7 @@ def test_an_error_has_its_parts_as_attributes(manifests):
 def test_without_pandas_the_error_names_the_package_to_install(cluster, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
 
-    with pytest.raises(roadstead.RoadsteadError, match="pip install pandas"):
+    with pytest.raises(roadstead.RoadsteadError, match=r"pip install 'roadstead\[pandas\]'"):
         cluster.schedule().to_pandas()
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import roadstead
 from roadstead.api import sweep as sweep_module
-from roadstead.api.scenario_plan import scenario_file
+from roadstead.api.scenario import scenario_file
 from roadstead.api.scenario_runs import scenario_runs
 from roadstead.config.scenario.vary import packed
 from roadstead.config.settings import Settings

@@ -44,3 +44,15 @@ compared: roadstead.Comparison = roadstead.compare(played, swept)
 verdict: str = compared["pending"].verdict
 roadstead.sweep("s.yaml", jobs="2")  # type: ignore[arg-type]
 cluster.fit(replicas=3)  # type: ignore[call-arg]
+tasks = roadstead.Workload.arrivals("task.yaml", poisson={"per_hour": 60}, duration="20m")
+api: roadstead.Workload = roadstead.Workload.deployment({"spec": {}}, replicas=3, max_surge="10%")
+nodes: roadstead.Fleet = roadstead.Fleet.generate(200, shape="gpu-8xA100", zones=4)
+scenario = roadstead.Scenario(
+    "typed", fleet=[nodes, {"trace": "openb.trace"}], workload=[tasks, api], horizon="7d", seeds=5
+)
+changed: roadstead.Scenario = scenario.with_values({"seeds": [1, 2], "fleet": [nodes]})
+per_hour: list[float] = [each.per_hour for each in changed.check().sources]
+roadstead.simulate(changed)
+roadstead.compare("default", "binpack", scenario=roadstead.Scenario.load("s.yaml"))
+roadstead.Fleet.generate(nodes="200")  # type: ignore[arg-type]
+roadstead.Scenario("x", fleet=[nodes], horizons="7d")  # type: ignore[call-arg]

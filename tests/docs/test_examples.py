@@ -1,16 +1,21 @@
 """The examples of the documentation run, and pass the checks of `roadstead plugin test`."""
 
+import importlib
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 
 from roadstead.api.plugin_choice import choose_plugins, load_with
+from roadstead.framework.plugin import Handle
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.testing import ask, check_plugin, node, pod
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 GPU = "alibabacloud.com/gpu-milli"
+HANDLE = Handle(PodClasses())
 ARGS = {"typical": [[4000, 1000, 3], [4000, 500, 1]]}
 
 
@@ -86,6 +91,37 @@ def test_the_gang_of_the_documentation_has_a_valid_configuration():
         assert "Coscheduling" in [ref.name for ref in config.profiles[0].at(point)]
 
 
+def test_fgd_of_gpus_counts_what_is_left_of_single_gpus():
+    fgd_gpus = importlib.import_module("fgd_gpus")
+    plugin = fgd_gpus.FGDofGPUs(
+        fgd_gpus.Arguments(typical=((4000, 1000, 3), (4000, 500, 1))), HANDLE
+    )
+    # GPUs by node: one whole and one half; two halves; a whole one without CPUs for it.
+    gpus, cpu = np.array([[1000, 500, 1000], [500, 500, 0]]), np.array([16_000, 16_000, 2000])
+
+    after = fgd_gpus.less(gpus, 500)
+
+    assert after.tolist() == [[500, 0, 500], [500, 500, 0]]
+    assert plugin.fragments(cpu, gpus).tolist() == [3 * 500, 3 * 1000, 4 * 1000]
+    assert plugin.fragments(cpu, after).tolist() == [3 * 1000, 3 * 500, 4 * 500]
+
+
+def test_fgd_of_gpus_serves_wholes_by_whole_gpus():
+    fgd_gpus = importlib.import_module("fgd_gpus")
+    gpus = np.array([[300], [1000], [1000]])
+
+    assert fgd_gpus.less(gpus, 1500).tolist() == [[300], [0], [500]]
+
+
+def test_the_configurations_of_both_fgds_have_the_same_typical_pods():
+    ours, theirs = (
+        yaml.safe_load((EXAMPLES / name).read_text())["profiles"][0]["pluginConfig"][0]["args"]
+        for name in ("fgd_gpus.yaml", "fgd.yaml")
+    )
+
+    assert ours == theirs
+
+
 LARGEST = {"largest": {"cpu": 16_000, GPU: 2000}}
 
 
@@ -106,6 +142,15 @@ def test_dotprod_ignores_resources_that_the_pod_does_not_request():
     assert first == second
 
 
+def test_bestfit_prefers_the_node_with_less_left():
+    fleet = {gpu_node("large", 2000): [gpu_pod(1000)], gpu_node("small", 1000): []}
+
+    told = ask("bestfit:BestFit", gpu_pod(1000), fleet, LARGEST)
+
+    # Both have no GPU left; 8 and 12 of 16 CPUs.
+    assert told.scores == (75, 63)
+
+
 def test_dotprod_passes_every_check():
     check_plugin("dotprod:DotProd", LARGEST)
 
@@ -116,3 +161,12 @@ def test_the_configuration_of_dotprod_is_valid():
     loaded = load_with(choose_plugins(["dotprod:DotProd"], text), text, "dotprod.yaml")
 
     assert [ref.name for ref in loaded.config.profiles[0].at("score")] == ["DotProd"]
+
+
+def test_the_configuration_of_bestfit_is_that_of_dotprod():
+    text = (EXAMPLES / "bestfit.yaml").read_text()
+
+    loaded = load_with(choose_plugins(["bestfit:BestFit"], text), text, "bestfit.yaml")
+
+    assert [ref.name for ref in loaded.config.profiles[0].at("score")] == ["BestFit"]
+    assert text == (EXAMPLES / "dotprod.yaml").read_text().replace("DotProd", "BestFit")

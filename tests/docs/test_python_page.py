@@ -22,7 +22,7 @@ def test_every_block_runs_and_prints_the_output_on_the_page(tmp_path, monkeypatc
 
     printed = capsys.readouterr().out
     said = SAID.findall(PAGE)
-    assert len(said) == 7
+    assert len(said) == 8
     assert all(text in printed for text in said)
     assert "Counter({'n1': 2, 'n2': 1})" in printed
     assert "node.yaml does not exist" in printed

@@ -38,7 +38,9 @@ def test_the_trace_is_inflated_to_the_capacity_and_the_seed_determines_it(script
     assert inflated.pods != script.inflate(made_trace(), 4000, seed=2).pods
 
 
-@pytest.mark.parametrize("policy", ["FGD", "BestFit", "DotProd", "Random", "default"])
+@pytest.mark.parametrize(
+    "policy", ["FGD", "BestFit", "MostAllocated", "DotProd", "Random", "default"]
+)
 def test_every_policy_is_played_on_the_nodes_with_gpus(scripts, policy):
     script = scripts("fragmentation")
     (chosen,) = [each for each in script.POLICIES if each.name == policy]
@@ -49,6 +51,20 @@ def test_every_policy_is_played_on_the_nodes_with_gpus(scripts, policy):
     assert found["allocated"]["130"] > 80
     assert all(0 <= each <= 100 for each in found["fragments"].values())
     json.dumps(found)
+
+
+@pytest.mark.parametrize("policy", ["FGD", "BestFit"])
+def test_as_devices_a_share_lies_on_one_gpu(scripts, policy):
+    script = scripts("fragmentation")
+    trace, devices = script.as_devices(made_trace())
+    (chosen,) = [each for each in script.POLICIES if each.name == policy]
+    chosen = script.FGD_OF[script.DEVICES] if policy == "FGD" else chosen
+
+    found = script.run(trace, chosen, 1, CompiledKernel(load(), Coverage()), devices)
+
+    # Sampling asserts that each node has as much free by its devices as by its amount.
+    assert found["allocated"]["130"] > 70
+    assert all(0 <= each <= 100 for each in found["fragments"].values())
 
 
 def test_values_between_samples_are_interpolated(scripts):

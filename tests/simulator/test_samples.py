@@ -40,7 +40,7 @@ def tables(tmp_path):
 def values(rows, metric, at_s=100):
     """Return by zone and resource the values of a metric."""
     return {
-        (row["zone"].rpartition(":")[2], row["resource"]): row["value"]
+        (row["zone"], row["resource"]): row["value"]
         for row in rows
         if row["metric"] == metric and row["time_us"] == at_s * SECOND_US
     }

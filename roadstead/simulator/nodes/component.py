@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from roadstead.facts.node import NodeFacts
+from roadstead.facts.node import NodeFacts, zone_text
 from roadstead.facts.taints import Taint
 from roadstead.simulator.component import (
     Command,
@@ -282,9 +282,7 @@ class NodeLifecycle(Component):
     def _apply_changes(self, changes: Iterable[TaintChange | ZoneChange]) -> Iterator[Command]:
         for change in changes:
             if isinstance(change, ZoneChange):
-                # The key of a zone, as upstream's GetZoneKey makes it.
-                region, _, zone = change.zone.partition(":\x00:")
-                name = "/".join(filter(None, (region, zone))) or "nodes without a zone"
+                name = zone_text(change.zone) or "nodes without a zone"
                 detail = f"{change.not_ready} of {change.nodes} nodes are not ready"
                 yield Note(f"zone {change.state}", name, detail)
                 continue
