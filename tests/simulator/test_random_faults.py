@@ -59,11 +59,13 @@ class Checks(Component):
 class Watched(History):
     """A history that checks each bind and each eviction by a recount of its own.
 
-    broken: the rules that were broken, each as a sentence.
+    broken: the rules that were broken, each as a sentence. not_ready: nodes whose pods are not
+    ready.
     """
 
     broken: list[str] = field(default_factory=list)
     doomed: set[str] = field(default_factory=set)
+    not_ready: set[str] = field(default_factory=set)
     drained: int = 0
 
     def bound_to(self, now_us, life):
@@ -78,6 +80,11 @@ class Watched(History):
 
     def note(self, now_us, note):
         super().note(now_us, note)
+        # Pods of a node that is back are ready at once; its taint stays until the next check.
+        if note.what == "node not ready":
+            self.not_ready.add(note.subject)
+        elif note.what == "node ready":
+            self.not_ready.discard(note.subject)
         if note.what == "pod evicted":
             self._check_budgets(note)
             self.doomed.add(note.subject)
@@ -93,7 +100,7 @@ class Watched(History):
                 healthy = sum(
                     life.state == "running"
                     and life.uid not in self.doomed
-                    and not is_unreachable(self.engine.nodes[life.node])
+                    and life.node not in self.not_ready
                     and budget.selector.matches(dict(life.facts.labels))
                     for life in self.engine.pods.values()
                 )
