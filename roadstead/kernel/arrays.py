@@ -157,8 +157,10 @@ class PodArrays(NamedTuple):
 
 
 class Lists(NamedTuple):
-    """Best rows of classes, listed by workers on the same state, and the rows that changed since.
+    """Lists of the best rows of classes, and the rows that changed since they were computed.
 
+    Workers computed the lists, all on one state of the table. A list has the k best rows of a
+    class, and a bound: the highest total of its other rows.
     list_of_class: int64[class], -1 for none. rows: int64[list, k], the best rows in order, padded
     with END; totals: int32[list, k], their totals without normalized scores.
     summary: int64[list, 5]: the highest total, number of rows with it, number of feasible rows, the
@@ -168,9 +170,10 @@ class Lists(NamedTuple):
     uint64[list], with which the ranks were computed.
     changed_counts: int64[2]. [0]: number of changed rows. [1]: how many of these, at the start of
     changed_rows, the lists left out (`lists.BestRows.excluded`). changed_rows: int64[length of the
-    buffer]. slot: int64[row], index of a row in changed_rows or -1; empty if there are no lists.
-    former_rows: the former amounts of changed rows, from slot changed_counts[1] on. indices:
-    int64[length of the buffer], 0, 1, …, passed to `evaluate` as the row numbers of former_rows.
+    buffer]. changed_index: int64[row], index of a row in changed_rows or -1; empty if there are no
+    lists. former_rows: the amounts of changed rows before the change, from the entry
+    changed_counts[1] of changed_rows on. indices: int64[length of the buffer], 0, 1, …, passed to
+    `evaluate` as the row numbers of former_rows.
     current_totals, former_totals: int32[length of the buffer], scratch.
     """
 
@@ -182,7 +185,7 @@ class Lists(NamedTuple):
     tie_break_hashes: U64
     changed_counts: I64
     changed_rows: I64
-    slot: I64
+    changed_index: I64
     former_rows: RowArrays
     indices: I64
     current_totals: I32

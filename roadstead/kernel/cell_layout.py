@@ -36,21 +36,23 @@ COUNTED_MAX = 4
 codes by sorting (`unique`); see `_number_pairs`."""
 
 _Pair = tuple[int, int]
-"""Counter set, and index of the static scores that group the rows (`Totals.group_of_row`)."""
+"""Counter set, and index of the static scores that group the rows (`Totals.group_of_row`).
+
+Each pair may have a cell set."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Layout:
+class _CellSet:
     """The cells of a counter set.
 
-    static_index: index of the static scores that group the rows. own: bool[slot], whether each row
-    is its own domain in the counter. cell_of: int64[row], its cell. static_cell_of: int64[row], the
-    cell that it would have without the counters in `own`, which no placement changes.
+    static_index: index of the static scores that group the rows. is_own_domain: bool[slot], whether
+    each row is its own domain in the counter. cell_of: int64[row], its cell. static_cell_of:
+    int64[row], the cell that it would have without these counters, which no placement changes.
     """
 
     counter_set: int
     static_index: int
-    own: Bools
+    is_own_domain: Bools
     cell_of: I64
     static_cell_of: I64
 
@@ -80,15 +82,15 @@ class CellChooser:
 
     def _with_cells(self, counters: CounterArrays) -> CounterArrays:
         group_of_row = self._group_of_row
-        tried = {pair: _layout(counters, *pair, group_of_row[pair[1]]) for pair in self._chosen}
-        layouts = {pair: layout for pair, layout in tried.items() if layout is not None}
-        index_of = {pair: index for index, pair in enumerate(layouts)}
+        tried = {pair: _cell_set(counters, *pair, group_of_row[pair[1]]) for pair in self._chosen}
+        cell_sets = {pair: cell_set for pair, cell_set in tried.items() if cell_set is not None}
+        index_of = {pair: index for index, pair in enumerate(cell_sets)}
         classes = range(len(counters.set_of_class))
-        layout_of_class = [index_of.get(_pair(counters, c), -1) for c in classes]
-        if not layouts:
+        cell_set_of_class = [index_of.get(_pair(counters, c), -1) for c in classes]
+        if not cell_sets:
             return counters._replace(cells=no_cells(len(classes)))
-        return _with_layouts(
-            counters, list(layouts.values()), layout_of_class, group_of_row, self._row_at
+        return _with_cell_sets(
+            counters, list(cell_sets.values()), cell_set_of_class, group_of_row, self._row_at
         )
 
 
@@ -96,12 +98,14 @@ def _pair(counters: CounterArrays, c: int) -> _Pair:
     return int(counters.set_of_class[c]), int(counters.static_index[c])
 
 
-def _layout(
+def _cell_set(
     counters: CounterArrays, counter_set: int, static_index: int, group_of_row: I32
-) -> _Layout | None:
+) -> _CellSet | None:
     """Return the cells of a counter set; None if there are too many."""
     set_counters = range(counters.set_begin[counter_set], counters.set_begin[counter_set + 1])
-    own = np.array([_is_own(counters, counter) for counter in set_counters], np.bool_)
+    is_own_domain = np.array(
+        [_is_own_domain(counters, counter) for counter in set_counters], np.bool_
+    )
     max_cells = min(MAX_CELLS, len(group_of_row) // 2)
     # By row: equal codes for rows that are equal so far.
     codes: I64 | None = (
@@ -109,23 +113,24 @@ def _layout(
     )
     shared_keys = {
         int(counters.key[counter])
-        for counter, is_own in zip(set_counters, own, strict=True)
+        for counter, is_own in zip(set_counters, is_own_domain, strict=True)
         if not is_own
     }
     for topology_key in sorted(shared_keys):
         codes = _number_pairs(codes, counters.domains[topology_key].astype(np.int64), max_cells)
-    # Paired with a constant, codes are only numbered: all counters of the set may be `own`.
+    # Paired with a constant, codes are only numbered: if each row is its own domain in all counters
+    # of the set, the loop above did not number them.
     codes = static_cell_of = _number_pairs(codes, np.zeros(len(group_of_row), np.int64), max_cells)
-    for counter, is_own in zip(set_counters, own.tolist(), strict=True):
+    for counter, is_own in zip(set_counters, is_own_domain.tolist(), strict=True):
         if is_own:
             codes = _number_pairs(codes, counters.domains[counters.key[counter]] >= 0, max_cells)
             codes = _number_pairs(codes, _counts_by_row(counters, counter), max_cells)
     if codes is None or static_cell_of is None:
         return None
-    return _Layout(counter_set, static_index, own, codes, static_cell_of)
+    return _CellSet(counter_set, static_index, is_own_domain, codes, static_cell_of)
 
 
-def _is_own(counters: CounterArrays, counter: int) -> bool:
+def _is_own_domain(counters: CounterArrays, counter: int) -> bool:
     """Whether each row is its own domain in a counter.
 
     False for all SOFT counters: their score needs the number of domains among the scored rows.
@@ -144,15 +149,15 @@ def _counts_by_row(counters: CounterArrays, counter: int) -> I64:
     return np.where(domains >= 0, counters.counts[at + np.maximum(domains, 0)], 0)
 
 
-def _number_pairs(codes: I64 | None, more: I64 | Bools, max_pairs: int) -> I64 | None:
-    """Return the number of each row's pair (code, more): int64[row]; equal pairs have one number.
+def _number_pairs(codes: I64 | None, second: I64 | Bools, max_pairs: int) -> I64 | None:
+    """Return the number of each row's pair (code, second): int64[row]; equal pairs have one number.
 
     Numbers begin with 0. None if there are more than `max_pairs`, or the codes are None.
     """
     if codes is None:
         return None
-    more = more.astype(np.int64) - int(more.min(initial=0))
-    codes = codes * (int(more.max(initial=0)) + 1) + more
+    second = second.astype(np.int64) - int(second.min(initial=0))
+    codes = codes * (int(second.max(initial=0)) + 1) + second
     if int(codes.max(initial=0)) < COUNTED_MAX * len(codes):
         occurs = np.bincount(codes) > 0
         numbers: I64 = np.cumsum(occurs) - 1
@@ -161,21 +166,21 @@ def _number_pairs(codes: I64 | None, more: I64 | Bools, max_pairs: int) -> I64 |
     return numbered.reshape(-1).astype(np.int64) if len(values) <= max_pairs else None
 
 
-def _with_layouts(
+def _with_cell_sets(
     counters: CounterArrays,
-    layouts: Sequence[_Layout],
-    layout_of_class: Sequence[int],
+    cell_sets: Sequence[_CellSet],
+    cell_set_of_class: Sequence[int],
     group_of_row: I32,
     row_at: Rows,
 ) -> CounterArrays:
-    """Return the counters with cells of these layouts, and with the counts of `own` counters."""
-    slots = max(len(each.own) for each in layouts)
-    capacity = max(_capacity(each) for each in layouts)
-    cells = _empty_cells(len(layouts), slots, capacity, len(row_at), layout_of_class)
-    # Without the counts that an earlier layout appended.
+    """Return the counters with these cell sets, and with the counts of own-domain counters."""
+    slots = max(len(each.is_own_domain) for each in cell_sets)
+    capacity = max(_capacity(each) for each in cell_sets)
+    cells = _empty_cells(len(cell_sets), slots, capacity, len(row_at), cell_set_of_class)
+    # Without the counts that earlier cell sets appended.
     end = len(counters.domain_exists)
     counts = [counters.counts[:end]]
-    for index, each in enumerate(layouts):
+    for index, each in enumerate(cell_sets):
         size = int(each.cell_of.max()) + 1
         # int64[cell], a row of each cell: the last one written, since its rows are equal.
         row_of_cell = np.empty(size, np.intp)
@@ -186,7 +191,7 @@ def _with_layouts(
         scored = counters.masks[counters.scored_mask[each.counter_set]]
         cells.is_scored[index, :size] = scored[row_of_cell]
         cells.group[index, :size] = group_of_row[each.static_index, row_of_cell]
-        for slot, is_own in enumerate(each.own.tolist()):
+        for slot, is_own in enumerate(each.is_own_domain.tolist()):
             counter = int(counters.set_begin[each.counter_set]) + slot
             topology_key = counters.key[counter]
             cells.is_own_domain[index, slot], cells.count_begin[index, slot] = (
@@ -213,10 +218,10 @@ def _with_layouts(
     return counters._replace(cells=cells, counts=np.concatenate(counts), **scratch)
 
 
-def _capacity(layout: _Layout) -> int:
+def _capacity(cell_set: _CellSet) -> int:
     """Return the number of cells, with those that placements may add."""
-    size = int(layout.cell_of.max()) + 1
-    return size + ADDED_MAX if layout.own.any() else size
+    size = int(cell_set.cell_of.max()) + 1
+    return size + ADDED_MAX if cell_set.is_own_domain.any() else size
 
 
 def no_cells(classes: int) -> Cells:
@@ -225,41 +230,41 @@ def no_cells(classes: int) -> Cells:
 
 
 def _empty_cells(
-    layouts: int, slots: int, capacity: int, rows: int, layout_of_class: Sequence[int]
+    cell_sets: int, slots: int, capacity: int, rows: int, cell_set_of_class: Sequence[int]
 ) -> Cells:
-    classes = len(layout_of_class)
+    classes = len(cell_set_of_class)
     return Cells(
-        layout_of_class=np.array(layout_of_class, np.int64),
-        counter_set=np.zeros(layouts, np.int64),
-        cell_count=np.zeros(layouts, np.int64),
-        is_full=np.zeros(layouts, np.bool_),
-        cell_at=np.empty((layouts, rows), np.int32),
-        last_move=np.full((layouts, 2), -1, np.int64),
-        count_begin=np.zeros((layouts, slots), np.int64),
-        domains=np.zeros((layouts, slots, capacity), np.int32),
-        soft_domains=np.zeros((layouts, slots, capacity), np.int32),
-        is_own_domain=np.zeros((layouts, slots), np.bool_),
-        static_cell=np.zeros((layouts, capacity), np.int32),
-        is_scored=np.zeros((layouts, capacity), np.bool_),
-        group=np.zeros((layouts, capacity), np.int32),
+        cell_set_of_class=np.array(cell_set_of_class, np.int64),
+        counter_set=np.zeros(cell_sets, np.int64),
+        cell_count=np.zeros(cell_sets, np.int64),
+        is_full=np.zeros(cell_sets, np.bool_),
+        cell_at=np.empty((cell_sets, rows), np.int32),
+        last_move=np.full((cell_sets, 2), -1, np.int64),
+        count_begin=np.zeros((cell_sets, slots), np.int64),
+        domains=np.zeros((cell_sets, slots, capacity), np.int32),
+        soft_domains=np.zeros((cell_sets, slots, capacity), np.int32),
+        is_own_domain=np.zeros((cell_sets, slots), np.bool_),
+        static_cell=np.zeros((cell_sets, capacity), np.int32),
+        is_scored=np.zeros((cell_sets, capacity), np.bool_),
+        group=np.zeros((cell_sets, capacity), np.int32),
         top=np.empty((classes, capacity), np.int32),
         tied=np.empty((classes, capacity), np.int32),
         feasible=np.empty((classes, capacity), np.int32),
         is_built=np.zeros(classes, np.bool_),
         total=np.zeros(capacity, np.int32),
-        last_layout=np.full(1, -1, np.int64),
+        last_cell_set=np.full(1, -1, np.int64),
     )
 
 
-def in_best_cells(counters: CounterArrays, layout: int, totals: I32, highest: int) -> Bools:
+def in_best_cells(counters: CounterArrays, cell_set: int, totals: I32, highest: int) -> Bools:
     """Return which rows had the highest total at the last decision, by cells: bool[position].
 
     totals: int32[position], of the class that was decided. highest: with the scores of the cells.
     """
     cells = counters.cells
-    cell_at = cells.cell_at[layout].copy()
+    cell_at = cells.cell_at[cell_set].copy()
     # The placement may have moved the chosen row to another cell since.
-    position, before = cells.last_move[layout].tolist()
+    position, before = cells.last_move[cell_set].tolist()
     if position >= 0:
         cell_at[position] = before
     is_best: Bools = (counters.total[cell_at] == highest) & (totals == cells.total[cell_at])

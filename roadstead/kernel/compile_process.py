@@ -1,7 +1,7 @@
-"""Compilation in another process, which ends when its parent does unless the parent ended well.
+"""Compilation in a child process, which ends with its parent unless the parent's run succeeded.
 
-The child reads its standard input in a thread: a byte means that it may finish without its parent,
-the end of the input that its parent has ended.
+The child reads its standard input in a thread. A byte allows it to finish without its parent; the
+end of the input without this byte means that the parent has ended.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ORPHANED = 1
 
 _MAY_FINISH = b"+"
 _compiling: set[subprocess.Popen[bytes]] = set()
-"""Compilations that end with this process."""
+"""Child processes that end with this process."""
 
 
 def start_compiling(part: str = "") -> subprocess.Popen[bytes]:
@@ -56,7 +56,7 @@ def wait_for(child: subprocess.Popen[bytes]) -> None:
 
 
 def detach_compilations() -> None:
-    """Let compilations finish after this process ends; called when a run ended well."""
+    """Let compilations finish after this process ends; called when a run succeeded."""
     detached = list(_compiling)
     _compiling.difference_update(detached)
     for child in detached:

@@ -1,6 +1,9 @@
 """Compiled decisions: totals of classes over rows, their updates, and the choice of a row.
 
-For the arrays, buckets and blocks see `arrays.py`.
+The total of a row for a class is the weighted sum of the node's scores, or INFEASIBLE if a filter
+rejects the node. `decide_pods` decides a class by `compiled_counters` if it has spread constraints
+or affinity, by `compiled_lists` if it has no totals but a list of its best rows, else by its
+totals, here. For the arrays, buckets and blocks see `arrays.py`.
 """
 
 from __future__ import annotations
@@ -305,6 +308,7 @@ def decide_pods(
         count_pod(counters, totals, counters.pod_profile[c], row, table.position_of[row])
         pods.changed_rows[pods.changed_count[0]] = row
         pods.changed_count[0] += 1
+        # The placement may change what plugins without compiled code return for other rows.
         affects, changed = class_arrays.affects[c], totals.results_changed
         for other in range(affects.shape[0]):
             if affects[other]:

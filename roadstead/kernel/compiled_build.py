@@ -1,6 +1,7 @@
 """Compiled loops over all rows: the first totals of classes, and their normalization.
 
-Rows are evaluated in chunks. The amounts of a chunk are copied to contiguous arrays, once for all
+A row is a node; a group is a normalization group (`arrays.py`), rows with equal raw scores. Rows
+are evaluated in chunks. The amounts of a chunk are copied to contiguous arrays, once for all
 classes; the loops over them have no branches, so that the compiler vectorizes them.
 """
 
@@ -68,11 +69,11 @@ def recompute_block_top(totals: Totals, c: int, block: int) -> None:
     highest = INFEASIBLE
     for bucket in range(block * BLOCK, (block + 1) * BLOCK):
         highest = max(highest, top[bucket])
-    many = 0
+    tied_rows = 0
     for bucket in range(block * BLOCK, (block + 1) * BLOCK):
         if top[bucket] == highest:
-            many += tied[bucket]
-    totals.block_top[c, block], totals.block_tied[c, block] = highest, many
+            tied_rows += tied[bucket]
+    totals.block_top[c, block], totals.block_tied[c, block] = highest, tied_rows
 
 
 @internal
@@ -175,15 +176,15 @@ def _renormalize(totals: Totals, c: int, group_at: I32, scores: I32) -> None:
     total, old = totals.total[c], totals.normalized_scores[c]
     if scores.shape[0] <= FEW_GROUPS:
         for group in range(scores.shape[0]):
-            more = scores[group] - old[group]
-            for position in range(total.shape[0] if more else 0):
+            difference = scores[group] - old[group]
+            for position in range(total.shape[0] if difference else 0):
                 changes = (total[position] != INFEASIBLE) & (group_at[position] == group)
-                total[position] += more if changes else 0
+                total[position] += difference if changes else 0
     else:
         for position in range(total.shape[0]):
             if total[position] != INFEASIBLE:
-                mine = group_at[position]
-                total[position] += scores[mine] - old[mine]
+                row_group = group_at[position]
+                total[position] += scores[row_group] - old[row_group]
     for each in range(scores.shape[0]):
         old[each] = scores[each]
 

@@ -7,7 +7,8 @@ and `Totals` (`arrays.py`) describe the arrays. The words used here:
 - c: index of a pod class. counter: index of a table of counts by topology domain.
 - counter set: the consecutive counters of a class, from `set_begin`. slot: a counter's number
   within its counter set.
-- layout: the cells of one counter set and one index of static scores, which classes share.
+- cell_set: index of the cells of one counter set and one index of static scores, which several
+  classes may share.
 - position: index of a row in the order of the rows' sort keys; `row_at[position]` is the row.
 - bucket: a range of consecutive positions; `Totals.top` has its highest total for each class.
 - group: normalization group, rows with equal raw static scores (`Totals`).
@@ -28,17 +29,17 @@ from roadstead.kernel.jit import bucket_at, inlined, internal, rank_of
 
 @inlined
 def slot_of(
-    counters: CounterArrays, layout: int, counter_set: int, counter: int
+    counters: CounterArrays, cell_set: int, counter_set: int, counter: int
 ) -> tuple[int, int]:
     """Return the index of a counter in the caller's all_domains, and that of its first count.
 
     all_domains is `CounterArrays.domains` with NO_CELLS: its first index is the topology key. Else
-    it is `Cells.domains` of the layout, and the index is the counter's slot.
+    it is `Cells.domains` of the cell_set, and the index is the counter's slot.
     """
-    if layout == NO_CELLS:
+    if cell_set == NO_CELLS:
         return counters.key[counter], counters.count_begin[counter]
     slot = counter - counters.set_begin[counter_set]
-    return slot, counters.cells.count_begin[layout, slot]
+    return slot, counters.cells.count_begin[cell_set, slot]
 
 
 @inlined
@@ -47,12 +48,12 @@ def build_cells(cells: Cells, totals: Totals, c: int) -> None:
 
     feasible: how many there are. top: their highest total. tied: how many have it.
     """
-    layout, total = cells.layout_of_class[c], totals.total[c]
-    for cell in range(cells.cell_count[layout]):
+    cell_set, total = cells.cell_set_of_class[c], totals.total[c]
+    for cell in range(cells.cell_count[cell_set]):
         cells.top[c, cell], cells.tied[c, cell], cells.feasible[c, cell] = INFEASIBLE, 0, 0
     for position in range(total.shape[0]):
         if total[position] != INFEASIBLE:
-            _add_to_cell(cells, c, cells.cell_at[layout, position], total[position])
+            _add_to_cell(cells, c, cells.cell_at[cell_set, position], total[position])
     cells.is_built[c] = True
 
 
@@ -82,7 +83,7 @@ def change_cell(cells: Cells, c: int, position: int, old: int, new: int) -> None
     """Change the total of a row for a class in its cell."""
     if new == old:
         return
-    cell = cells.cell_at[cells.layout_of_class[c], position]
+    cell = cells.cell_at[cells.cell_set_of_class[c], position]
     if old != INFEASIBLE:
         _remove_from_cell(cells, c, cell, old)
     if new != INFEASIBLE:
@@ -101,77 +102,79 @@ def _count_of_row(counters: CounterArrays, counter: int, row: int) -> int:
 
 
 @inlined
-def _has_counts_of(counters: CounterArrays, layout: int, cell: int, row: int) -> bool:
+def _has_counts_of(counters: CounterArrays, cell_set: int, cell: int, row: int) -> bool:
     """Whether a row has the counts of a cell in all own-domain counters."""
-    cells, first = counters.cells, counters.set_begin[counters.cells.counter_set[layout]]
+    cells, first = counters.cells, counters.set_begin[counters.cells.counter_set[cell_set]]
     same = True
     for slot in range(cells.is_own_domain.shape[1]):
-        if cells.is_own_domain[layout, slot]:
-            count = counters.counts[cells.count_begin[layout, slot] + cell]
+        if cells.is_own_domain[cell_set, slot]:
+            count = counters.counts[cells.count_begin[cell_set, slot] + cell]
             same = same and count == _count_of_row(counters, first + slot, row)
     return same
 
 
 @inlined
-def _new_cell(counters: CounterArrays, layout: int, source: int, row: int) -> int:
+def _new_cell(counters: CounterArrays, cell_set: int, source: int, row: int) -> int:
     """Add a cell for a row of cell `source`, and return it; -1 if the arrays are full.
 
     If they are full, the row stays in a cell whose counts it does not have. With `is_full`, rows
     are evaluated one by one from now on, not cells.
     """
-    cells, first = counters.cells, counters.set_begin[counters.cells.counter_set[layout]]
-    cell = cells.cell_count[layout]
+    cells, first = counters.cells, counters.set_begin[counters.cells.counter_set[cell_set]]
+    cell = cells.cell_count[cell_set]
     if cell == cells.group.shape[1]:
-        cells.is_full[layout] = True
+        cells.is_full[cell_set] = True
         return -1
-    cells.cell_count[layout] = cell + 1
-    cells.static_cell[layout, cell] = cells.static_cell[layout, source]
-    cells.group[layout, cell] = cells.group[layout, source]
-    cells.is_scored[layout, cell] = cells.is_scored[layout, source]
+    cells.cell_count[cell_set] = cell + 1
+    cells.static_cell[cell_set, cell] = cells.static_cell[cell_set, source]
+    cells.group[cell_set, cell] = cells.group[cell_set, source]
+    cells.is_scored[cell_set, cell] = cells.is_scored[cell_set, source]
     for slot in range(cells.is_own_domain.shape[1]):
-        domain = cells.domains[layout, slot, source]
+        domain = cells.domains[cell_set, slot, source]
         # Read for SOFT counters only, which are never own-domain counters.
-        cells.soft_domains[layout, slot, cell] = cells.soft_domains[layout, slot, source]
-        if cells.is_own_domain[layout, slot]:
+        cells.soft_domains[cell_set, slot, cell] = cells.soft_domains[cell_set, slot, source]
+        if cells.is_own_domain[cell_set, slot]:
             # Each cell is a domain of its own, with the count that each of its rows has.
             domain = cell if domain >= 0 else -1
-            counters.counts[cells.count_begin[layout, slot] + cell] = _count_of_row(
+            counters.counts[cells.count_begin[cell_set, slot] + cell] = _count_of_row(
                 counters, first + slot, row
             )
-        cells.domains[layout, slot, cell] = domain
-    for c in range(cells.layout_of_class.shape[0]):
-        if cells.layout_of_class[c] == layout:
+        cells.domains[cell_set, slot, cell] = domain
+    for c in range(cells.cell_set_of_class.shape[0]):
+        if cells.cell_set_of_class[c] == cell_set:
             cells.top[c, cell], cells.tied[c, cell], cells.feasible[c, cell] = INFEASIBLE, 0, 0
     return int(cell)
 
 
 @internal
-def move_row(counters: CounterArrays, totals: Totals, layout: int, row: int, position: int) -> None:
+def move_row(
+    counters: CounterArrays, totals: Totals, cell_set: int, row: int, position: int
+) -> None:
     """Move a row that got a pod to the cell whose own-domain counts it has now, else to a new one.
 
     If the arrays are full, it stays in its cell.
     """
     cells = counters.cells
-    old = cells.cell_at[layout, position]
-    if cells.is_full[layout] or _has_counts_of(counters, layout, old, row):
+    old = cells.cell_at[cell_set, position]
+    if cells.is_full[cell_set] or _has_counts_of(counters, cell_set, old, row):
         return
     new = -1
-    for cell in range(cells.cell_count[layout]):
-        if cells.static_cell[layout, cell] == cells.static_cell[layout, old] and _has_counts_of(
-            counters, layout, cell, row
+    for cell in range(cells.cell_count[cell_set]):
+        if cells.static_cell[cell_set, cell] == cells.static_cell[cell_set, old] and _has_counts_of(
+            counters, cell_set, cell, row
         ):
             new = cell
             break
     if new < 0:
-        new = _new_cell(counters, layout, old, row)
+        new = _new_cell(counters, cell_set, old, row)
     if new < 0:
         return
     # For `in_best_cells`, which needs the cells as they were at the decision.
-    cells.last_move[layout, 0], cells.last_move[layout, 1] = position, old
-    cells.cell_at[layout, position] = new
-    for c in range(cells.layout_of_class.shape[0]):
+    cells.last_move[cell_set, 0], cells.last_move[cell_set, 1] = position, old
+    cells.cell_at[cell_set, position] = new
+    for c in range(cells.cell_set_of_class.shape[0]):
         total = totals.total[c, position]
-        if cells.layout_of_class[c] == layout and cells.is_built[c] and total != INFEASIBLE:
+        if cells.cell_set_of_class[c] == cell_set and cells.is_built[c] and total != INFEASIBLE:
             _remove_from_cell(cells, c, old, total)
             _add_to_cell(cells, c, new, total)
 
@@ -182,13 +185,13 @@ def recompute_cell_top(table: RowArrays, cells: Cells, totals: Totals, c: int, c
 
     The cell must have a feasible row.
     """
-    layout, total = cells.layout_of_class[c], totals.total[c]
+    cell_set, total = cells.cell_set_of_class[c], totals.total[c]
     # Begin above INFEASIBLE, so that rows that are not feasible, and buckets of them, are skipped.
     highest, tied = INFEASIBLE + 1, 0
     for bucket in range(BUCKETS):
         if totals.top[c, bucket] >= highest:
             for position in range(table.bucket_begin[bucket], table.bucket_begin[bucket + 1]):
-                if cells.cell_at[layout, position] == cell and total[position] >= highest:
+                if cells.cell_at[cell_set, position] == cell and total[position] >= highest:
                     tied = tied + 1 if total[position] == highest else 1
                     highest = total[position]
     cells.top[c, cell], cells.tied[c, cell] = highest, tied
@@ -211,11 +214,11 @@ def choose_in_cells(
     number of rows that have it.
     """
     cells, total = counters.cells, totals.total[c]
-    layout, lowest = cells.layout_of_class[c], np.int64(np.iinfo(np.int64).max)
+    cell_set, lowest = cells.cell_set_of_class[c], np.int64(np.iinfo(np.int64).max)
     # cells.total: the total of a cell's best rows without spread and affinity scores, as in
     # `total`. lowest: the lowest of the best cells; buckets whose highest total is lower are
     # skipped.
-    for cell in range(cells.cell_count[layout]):
+    for cell in range(cells.cell_count[cell_set]):
         if counters.total[cell] == highest:
             lowest = min(lowest, np.int64(cells.total[cell]))
     # If many rows are tied, read buckets in tie-break order, from the highest ranks down
@@ -229,7 +232,7 @@ def choose_in_cells(
         if totals.top[c, bucket] < lowest:
             continue
         for position in range(table.bucket_begin[bucket], table.bucket_begin[bucket + 1]):
-            cell = cells.cell_at[layout, position]
+            cell = cells.cell_at[cell_set, position]
             if counters.total[cell] == highest and total[position] == cells.total[cell]:
                 rank = rank_of(table.sort_keys[position], tie_hash, is_random)
                 if found < 0 or rank > best:

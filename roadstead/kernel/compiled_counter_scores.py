@@ -40,7 +40,7 @@ def _count_domains(
 def _spread_scores(
     counters: CounterArrays,
     c: int,
-    layout: int,
+    cell_set: int,
     all_domains: I32,
     soft_domains: I32,
     is_scored: Bools,
@@ -52,7 +52,7 @@ def _spread_scores(
     for row in range(fits.shape[0]):
         sums[row] = 0.0
         scored += fits[row] and is_scored[row]
-    if layout != NO_CELLS:
+    if cell_set != NO_CELLS:
         # The number of domains of a hostname constraint is that of scored rows, not of cells.
         scored = 0
         for cell in range(units):
@@ -61,7 +61,7 @@ def _spread_scores(
         kind = counters.kind[counter]
         if kind != SOFT and kind != HOST:
             continue
-        slot, at = slot_of(counters, layout, counter_set, counter)
+        slot, at = slot_of(counters, cell_set, counter_set, counter)
         domains, skew = all_domains[slot], float(counters.skew[counter])
         domain_count = (
             scored
@@ -94,14 +94,14 @@ def _spread_scores(
 
 @inlined
 def _affinity_scores(
-    counters: CounterArrays, layout: int, all_domains: I32, counter_set: int, units: int
+    counters: CounterArrays, cell_set: int, all_domains: I32, counter_set: int, units: int
 ) -> tuple[int, int]:
     """Compute raw affinity scores in `counters.affinity`; return the extremes of rows that fit."""
     affinity, fits = counters.affinity[:units], counters.fits[:units]
     affinity[:] = 0
     for counter in range(counters.set_begin[counter_set], counters.set_begin[counter_set + 1]):
         if counters.kind[counter] == SCORE:
-            slot, at = slot_of(counters, layout, counter_set, counter)
+            slot, at = slot_of(counters, cell_set, counter_set, counter)
             domains = all_domains[slot]
             for row in range(fits.shape[0]):
                 if domains[row] >= 0:
@@ -117,7 +117,7 @@ def _affinity_scores(
 def add_counter_scores(
     counters: CounterArrays,
     c: int,
-    layout: int,
+    cell_set: int,
     all_domains: I32,
     soft_domains: I32,
     is_scored: Bools,
@@ -129,7 +129,7 @@ def add_counter_scores(
     fits = counters.fits[:units]
     if spread_weight:
         lowest, highest = _spread_scores(
-            counters, c, layout, all_domains, soft_domains, is_scored, units
+            counters, c, cell_set, all_domains, soft_domains, is_scored, units
         )
         for row in range(fits.shape[0]):
             if fits[row] and counters.spread[row] != _UNSCORED:
@@ -138,7 +138,7 @@ def add_counter_scores(
                     score = quotient(100 * (highest + lowest - counters.spread[row]), highest)
                 counters.total[row] += spread_weight * score
     if affinity_weight:
-        lowest, highest = _affinity_scores(counters, layout, all_domains, counter_set, units)
+        lowest, highest = _affinity_scores(counters, cell_set, all_domains, counter_set, units)
         if highest > lowest:
             for row in range(fits.shape[0]):
                 if fits[row]:

@@ -1,15 +1,16 @@
 """Compiled decisions of classes with spread constraints or inter-pod affinity.
 
-A placement changes all rows of a domain, so all cells (`Cells`) are evaluated for each pod, twice
-if scores are normalized; or all rows, if hardly two are equal or rows are sampled. The arithmetic
-is, operation for operation, that of `plugins/pod_topology_spread.py` and
-`plugins/inter_pod_affinity.py`. Both plugins are computed together, by types of counters
-(decision 43); their scores are in `compiled_counter_scores.py`.
+Other classes are decided in `compiled.py`. A placement changes all rows of a domain, so all cells
+(`Cells`) are evaluated for each pod, twice if scores are normalized; or all rows, if hardly two are
+equal or rows are sampled. The arithmetic is, operation for operation, that of
+`plugins/pod_topology_spread.py` and `plugins/inter_pod_affinity.py`. Both plugins are computed
+together, by types of counters (decision 43); their scores are in `compiled_counter_scores.py`.
 
 For counters, pod profiles and cells see `counter_arrays.py`. A unit is a row, or a cell if cells
-are evaluated: then `row` in loops over units is a cell, too. layout: of the cells, NO_CELLS if rows
-are evaluated. all_domains: int32[slot, unit]. group: int32[unit], normalization group. units: the
-number of units; arrays of `CounterArrays` that are per row or cell are cut to it.
+are evaluated: then `row` in loops over units is a cell, too. cell_set: the cell set that is
+evaluated, NO_CELLS if rows are evaluated. all_domains: int32[slot, unit]. group: int32[unit],
+normalization group. units: the number of units; arrays of `CounterArrays` that are per row or cell
+are cut to it.
 """
 
 from __future__ import annotations
@@ -75,8 +76,8 @@ def count_pod(
             domain = counters.domains[counters.key[counter], row]
             if domain >= 0:
                 counters.counts[counters.count_begin[counter] + domain] += amount
-    for layout in range(counters.cells.cell_count.shape[0]):
-        move_row(counters, totals, layout, row, position)
+    for cell_set in range(counters.cells.cell_count.shape[0]):
+        move_row(counters, totals, cell_set, row, position)
 
 
 @inlined
@@ -84,6 +85,7 @@ def _highest_allowed(counters: CounterArrays, counter: int) -> int:
     """Return the highest count with which a domain still accepts the pod, for a hard constraint."""
     # The lowest count, the number of domains with it, and the number of all domains.
     lowest = counters.lowest[counter]
+    # `count_pod` subtracts each domain whose count grows: at 0, the lowest count has grown, too.
     if lowest[1] <= 0:
         lowest[0], lowest[1], lowest[2] = NO_MINIMUM, 0, 0
         at = counters.count_begin[counter]
@@ -121,7 +123,7 @@ def _is_first(counters: CounterArrays, counter_set: int) -> bool:
 
 @inlined
 def _reject(
-    counters: CounterArrays, layout: int, all_domains: I32, counter_set: int, units: int
+    counters: CounterArrays, cell_set: int, all_domains: I32, counter_set: int, units: int
 ) -> None:
     """Clear `counters.fits` of units that hard constraints or required terms reject.
 
@@ -130,7 +132,7 @@ def _reject(
     fits, is_first = counters.fits[:units], _is_first(counters, counter_set)
     for counter in range(counters.set_begin[counter_set], counters.set_begin[counter_set + 1]):
         kind = counters.kind[counter]
-        slot, at = slot_of(counters, layout, counter_set, counter)
+        slot, at = slot_of(counters, cell_set, counter_set, counter)
         domains = all_domains[slot]
         if kind == HARD:
             highest = _highest_allowed(counters, counter)
@@ -152,7 +154,10 @@ def _reject(
 
 @inlined
 def _reject_unvisited(counters: CounterArrays, pods: PodArrays, c: int) -> None:
-    """Clear `counters.fits` for rows that upstream's sampled search would not visit."""
+    """Clear `counters.fits` for rows that upstream's sampled search would not visit.
+
+    Sampled: the search stops after enough feasible nodes; the next one starts behind them.
+    """
     fits, order = counters.fits, pods.search_order
     at, visited, found = pods.search_start[0], 0, 0
     is_searching = True
@@ -177,11 +182,11 @@ def _may_reject(counters: CounterArrays, counter_set: int) -> bool:
 
 @inlined
 def _set_fits(
-    table: RowArrays, counters: CounterArrays, totals: Totals, c: int, layout: int
+    table: RowArrays, counters: CounterArrays, totals: Totals, c: int, cell_set: int
 ) -> int:
     """Set `counters.fits` from the totals of the class; return the number of rows or cells."""
     total = totals.total[c]
-    if layout == NO_CELLS:
+    if cell_set == NO_CELLS:
         for position in range(total.shape[0]):
             row = table.row_at[position]
             counters.fits[row] = total[position] != INFEASIBLE
@@ -189,9 +194,9 @@ def _set_fits(
         return int(total.shape[0])
     if not counters.cells.is_built[c]:
         build_cells(counters.cells, totals, c)
-    for cell in range(counters.cells.cell_count[layout]):
+    for cell in range(counters.cells.cell_count[cell_set]):
         counters.fits[cell] = counters.cells.feasible[c, cell] > 0
-    return int(counters.cells.cell_count[layout])
+    return int(counters.cells.cell_count[cell_set])
 
 
 @inlined
@@ -200,7 +205,7 @@ def _filter(
     totals: Totals,
     pods: PodArrays,
     c: int,
-    layout: int,
+    cell_set: int,
     all_domains: I32,
     group: I32,
     units: int,
@@ -216,7 +221,7 @@ def _filter(
         for each in range(counters.group_feasible.shape[0]):
             counters.group_feasible[each] = totals.group_feasible[c, each]
         return
-    _reject(counters, layout, all_domains, counter_set, units)
+    _reject(counters, cell_set, all_domains, counter_set, units)
     _reject_unvisited(counters, pods, c)
     counters.group_feasible[:] = 0
     feasible = 0
@@ -224,7 +229,7 @@ def _filter(
         feasible += counters.fits[unit]
         if counters.fits[unit]:
             counters.group_feasible[group[unit]] = 1
-    if layout == NO_CELLS:
+    if cell_set == NO_CELLS:
         for row in range(units):
             counters.total[row] = counters.total[row] if counters.fits[row] else INFEASIBLE
     else:
@@ -291,33 +296,35 @@ def decide_by_counters(
     table: RowArrays, totals: Totals, counters: CounterArrays, pods: PodArrays, pod: int, c: int
 ) -> tuple[int, int]:
     """Return DONE and the row for a pod of a class with current totals, or why there is no row."""
-    layout = int(counters.cells.layout_of_class[c])
-    # Sampling rejects single rows of a cell; in a full layout, rows have no cell to move to.
-    if layout != NO_CELLS and (pods.search_order.shape[0] > 0 or counters.cells.is_full[layout]):
-        layout = NO_CELLS
-    counters.cells.last_layout[0] = layout
+    cell_set = int(counters.cells.cell_set_of_class[c])
+    # Sampling rejects single rows of a cell; in a full cell set, rows have no cell to move to.
+    if cell_set != NO_CELLS and (
+        pods.search_order.shape[0] > 0 or counters.cells.is_full[cell_set]
+    ):
+        cell_set = NO_CELLS
+    counters.cells.last_cell_set[0] = cell_set
     all_domains, soft_domains = counters.domains, counters.soft_domains
     group = totals.group_of_row[counters.static_index[c]]
     is_scored = counters.masks[counters.scored_mask[counters.set_of_class[c]]]
-    if layout != NO_CELLS:
+    if cell_set != NO_CELLS:
         cells = counters.cells
-        all_domains, soft_domains = cells.domains[layout], cells.soft_domains[layout]
-        group, is_scored = cells.group[layout], cells.is_scored[layout]
-        cells.last_move[layout, 0] = -1
-    units = _set_fits(table, counters, totals, c, layout)
-    _filter(counters, totals, pods, c, layout, all_domains, group, units)
+        all_domains, soft_domains = cells.domains[cell_set], cells.soft_domains[cell_set]
+        group, is_scored = cells.group[cell_set], cells.is_scored[cell_set]
+        cells.last_move[cell_set, 0] = -1
+    units = _set_fits(table, counters, totals, c, cell_set)
+    _filter(counters, totals, pods, c, cell_set, all_domains, group, units)
     if _needs_normalization(counters, c):
         return NEEDS_NORMALIZATION, -1
     if totals.feasible[c] == 0:
         return NO_FEASIBLE_ROW, -1
-    if layout != NO_CELLS:
+    if cell_set != NO_CELLS:
         _total_cells(table, counters, totals, c, units)
-    add_counter_scores(counters, c, layout, all_domains, soft_domains, is_scored, units)
+    add_counter_scores(counters, c, cell_set, all_domains, soft_domains, is_scored, units)
     total, highest, ties = counters.total[:units], INFEASIBLE, 0
     for unit in range(units):
         highest = max(highest, total[unit])
     tie_hash, is_random = pods.tie_break_hashes[pod], pods.is_random[0]
-    if layout == NO_CELLS:
+    if cell_set == NO_CELLS:
         for unit in range(units):
             ties += total[unit] == highest
         found = _choose(table, counters, tie_hash, is_random, highest, ties)

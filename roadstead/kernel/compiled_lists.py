@@ -1,8 +1,9 @@
 """Compiled decisions by lists: the best rows of a class, found by workers.
 
-A list describes one state of the rows. Rows that changed since are evaluated twice, with their
-former and with their current amounts; all others are listed, or no better than the bound. If the
-best row is not better than the bound, the list is not enough: totals of all rows are computed.
+A list has the best rows in one state of the table, and a bound: the highest total of the other
+rows. Rows that changed since are evaluated twice: with their former amounts, to subtract them from
+the list's counts, and with their current amounts, to add them. If the best known row is not better
+than the bound, the list is not enough (NO_TOTALS): totals of all rows are computed.
 """
 
 from __future__ import annotations
@@ -36,13 +37,16 @@ HIGHEST, TIED, FEASIBLE, BOUND, NORMALIZED = 0, 1, 2, 3, 4
 
 @inlined
 def save_former(table: RowArrays, lists: Lists, row: int) -> None:
-    """Store the amounts of a row that is about to change, if there are lists."""
-    if lists.slot.shape[0] == 0 or lists.slot[row] >= 0:
+    """Store the amounts of a row that is about to change, if there are lists.
+
+    Only at its first change: the lists were computed with the amounts before it.
+    """
+    if lists.changed_index.shape[0] == 0 or lists.changed_index[row] >= 0:
         return
-    slot, former_rows = lists.changed_counts[0], lists.former_rows
-    at = slot - lists.changed_counts[1]
-    lists.changed_counts[0] = slot + 1
-    lists.slot[row], lists.changed_rows[slot] = slot, row
+    count, former_rows = lists.changed_counts[0], lists.former_rows
+    at = count - lists.changed_counts[1]
+    lists.changed_counts[0] = count + 1
+    lists.changed_index[row], lists.changed_rows[count] = count, row
     for resource in range(table.requested.shape[1]):
         former_rows.allocatable[at, resource] = table.allocatable[row, resource]
         former_rows.requested[at, resource] = table.requested[row, resource]
@@ -93,7 +97,7 @@ def decide_listed(
         highest = max(highest, current[position])
     rows, listed = lists.rows[index], lists.totals[index]
     for k in range(rows.shape[0]):
-        if rows[k] != END and lists.slot[rows[k]] < 0:
+        if rows[k] != END and lists.changed_index[rows[k]] < 0:
             highest = max(highest, listed[k])
     # No known row is feasible, or an unlisted row may be better.
     if highest == INFEASIBLE or highest < summary[BOUND]:
@@ -130,7 +134,7 @@ def _first(
         is_listed = k < rows.shape[0]
         at = k if is_listed else k - rows.shape[0]
         row = rows[at] if is_listed else lists.changed_rows[at]
-        if is_listed and (row == END or lists.slot[row] >= 0):
+        if is_listed and (row == END or lists.changed_index[row] >= 0):
             continue
         if (listed[at] if is_listed else lists.current_totals[at]) != highest:
             continue

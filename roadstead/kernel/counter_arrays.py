@@ -25,7 +25,7 @@ anti-affinity of placed pods. AFFINITY, ANTI_AFFINITY: the class's own required 
 weights that terms add to the score."""
 
 NO_CELLS = -1
-"""Layout of a class whose rows are evaluated one by one, without cells."""
+"""Cell set of a class whose rows are evaluated one by one, without cells."""
 
 NO_MINIMUM = np.iinfo(np.int64).max
 """The minimum of no values."""
@@ -35,24 +35,26 @@ class Cells(NamedTuple):
     """Groups of rows that are equal for a counter set, and so are evaluated once.
 
     Rows of a cell have the same domains, keys and normalization group and, for counters in which
-    each row is its own domain, the same counts. A *layout* is the cells of one counter set.
+    each row is its own domain, the same counts. A *cell set* is the cells of one counter set for
+    one index of static scores.
 
-    layout_of_class: int64[class], NO_CELLS if rows are evaluated. Per layout: counter_set,
-    cell_count: int64[layout]; is_full: bool[layout], rows are evaluated from now on. cell_at:
-    int32[layout, position]; last_move: int64[layout, 2], the position whose row changed its cell
-    since the last decision (-1 for none), and its former cell.
-    Each counter of the set has a slot. count_begin: int64[layout, slot], index of its first count;
-    domains, soft_domains: int32[layout, slot, cell], as those of rows; is_own_domain: bool[layout,
-    slot], whether each row is its own domain: each cell then has a count of its own. static_cell:
-    int32[layout, cell], equal for cells that differ in such counts only. is_scored: bool[layout,
-    cell], whether rows have all keys; group: int32[layout, cell], normalization group.
+    cell_set_of_class: int64[class], NO_CELLS if rows are evaluated. Per cell set: counter_set,
+    cell_count: int64[cell set]; is_full: bool[cell set], rows are evaluated from now on. cell_at:
+    int32[cell set, position]; last_move: int64[cell set, 2], the position whose row changed its
+    cell since the last decision (-1 for none), and its former cell.
+    Each counter of the set has a slot. count_begin: int64[cell set, slot], index of its first
+    count; domains, soft_domains: int32[cell set, slot, cell], as those of rows; is_own_domain:
+    bool[cell set, slot], whether each row is its own domain: each cell then has a count of its own.
+    static_cell: int32[cell set, cell], equal for cells that differ in such counts only. is_scored:
+    bool[cell set, cell], whether rows have all keys; group: int32[cell set, cell], normalization
+    group.
     top, tied, feasible: int32[class, cell], the highest total (an upper bound while tied is 0),
     number of rows with it (0: to be computed again), number of feasible rows; is_built:
     bool[class], whether these are computed. total: int32[cell], `top` at the last decision;
-    last_layout: int64[1], the layout of the last decision, NO_CELLS if rows were evaluated.
+    last_cell_set: int64[1], that of the last decision, NO_CELLS if rows were evaluated.
     """
 
-    layout_of_class: I64
+    cell_set_of_class: I64
     counter_set: I64
     cell_count: I64
     is_full: Bools
@@ -70,7 +72,7 @@ class Cells(NamedTuple):
     feasible: I32
     is_built: Bools
     total: I32
-    last_layout: I64
+    last_cell_set: I64
 
 
 class CounterArrays(NamedTuple):

@@ -1,4 +1,7 @@
-"""How many pods the kernel decided, and why the reference decided the others."""
+"""How many pods the kernel decided, and why the plugins decided the others.
+
+In the names of counts, `reference` is the decision by the plugins alone, without the kernel.
+"""
 
 from __future__ import annotations
 

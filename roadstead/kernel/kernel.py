@@ -375,12 +375,12 @@ class Kernel:
         counters, totals = self._counters, self._totals.total[c]
         is_best: Bools = totals == total
         if counters.set_of_class[c] >= 0:
-            layout = int(counters.cells.last_layout[0])
+            cell_set = int(counters.cells.last_cell_set[0])
             # -1: the last pod was decided by rows, not by cells.
-            if layout < 0:
+            if cell_set < 0:
                 best: Rows = np.flatnonzero(counters.total[: len(self._table)] == total)
                 return best
-            is_best = in_best_cells(counters, layout, totals, total)
+            is_best = in_best_cells(counters, cell_set, totals, total)
         return np.sort(self._mirror.row_arrays.row_at[np.flatnonzero(is_best)])
 
     def flush(self) -> None:

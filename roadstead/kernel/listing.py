@@ -77,7 +77,7 @@ class KernelLists:
 
     def drop(self) -> None:
         """Discard the lists: the table was changed other than by placements of the kernel."""
-        if len(self.lists.slot):
+        if len(self.lists.changed_index):
             self.lists = no_lists(self._classes, self._row_arrays)
 
     def list_best(self, indices: Sequence[int], tie_break_hashes: U64, k: int) -> ListedRows:

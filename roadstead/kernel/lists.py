@@ -50,13 +50,13 @@ def lay_out(best: BestRows, list_of_class: I64, row_arrays: RowArrays, placement
     excluded = len(best.excluded)
     changed_rows = np.zeros(excluded + placements, np.int64)
     changed_rows[:excluded] = best.excluded
-    slot = np.full(len(row_arrays.row_at), -1, np.int64)
-    slot[best.excluded] = np.arange(excluded)
+    changed_index = np.full(len(row_arrays.row_at), -1, np.int64)
+    changed_index[best.excluded] = np.arange(excluded)
     return _lists(
         list_of_class,
         (best.rows, best.totals, best.summary),
         (best.bound_rank, best.tie_break_hashes),
-        (changed_rows, slot, excluded),
+        (changed_rows, changed_index, excluded),
         (row_arrays.requested.shape[1], row_arrays.ports_in_use.shape[1]),
     )
 
@@ -69,11 +69,9 @@ def _lists(
     widths: tuple[int, int],
 ) -> Lists:
     """Return the arrays of lists. widths: numbers of resources and of ports."""
-    (rows, totals, summary), (bound_rank, tie_break_hashes), (changed_rows, slot, excluded) = (
-        listed,
-        bounds,
-        changes,
-    )
+    rows, totals, summary = listed
+    bound_rank, tie_break_hashes = bounds
+    changed_rows, changed_index, excluded = changes
     capacity = len(changed_rows)
     return Lists(
         list_of_class=list_of_class,
@@ -84,7 +82,7 @@ def _lists(
         tie_break_hashes=tie_break_hashes,
         changed_counts=np.array([excluded, excluded], np.int64),
         changed_rows=changed_rows,
-        slot=slot,
+        changed_index=changed_index,
         former_rows=_empty_row_arrays(capacity - excluded, *widths),
         indices=np.arange(capacity, dtype=np.int64),
         current_totals=np.zeros(capacity, np.int32),

@@ -1,9 +1,8 @@
 """PerPodFilters: filters of one class whose results change although the table does not.
 
-Such results depend on state outside the table, as of device claims.
-
-Such a filter (`FilterPlugin.reads_current`) is called before each pod of the class, for the rows
-on which its result may have changed (`FilterPlugin.changed_rows`).
+Such results depend on state outside the table, such as allocated devices. Such a filter
+(`FilterPlugin.reads_current`) is called before each pod of the class, for the rows on which its
+result may have changed (`FilterPlugin.changed_rows`).
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ class PerPodFilters:
     """The filters, and the rows that pass.
 
     passes: bool[row], of these filters and of those that read NODE facts. _passing_static: of the
-    latter only. _positions: for each filter, the position after the last of its changes that
-    `passes` includes.
+    latter only. _positions: for each filter, the position in its sequence of changes up to which
+    `passes` includes them.
     """
 
     def __init__(

@@ -1,9 +1,9 @@
 """SinglePodKernel: a kernel for pods that are decided one at a time, of any classes.
 
 A kernel for a batch is laid out for the classes of that batch. Here the next pod may be of any
-class, and often of a new one that differs from a known one in amounts alone. So the kernel has
-places for classes of each shape: a new class takes the place of the one that was used least
-recently, and nothing else is computed again.
+class, and often of a new one that differs from a known one in amounts alone. So the kernel has a
+fixed number of entries for classes of each shape (a class without its resource amounts): a new
+class replaces the least recently used one, and nothing else is computed again.
 """
 
 from __future__ import annotations
@@ -18,22 +18,23 @@ from roadstead.kernel.start import CompiledCode
 from roadstead.nodes.table import NodeTable
 
 CLASSES_PER_SHAPE = 16
-"""Number of places for classes of one shape."""
+"""Number of entries for classes of one shape."""
 
 MAX_SHAPES = 16
 """Maximum number of shapes of a kernel; beyond it, the least recently used one is dropped."""
 
 
 class _Shape:
-    """The places of one shape. classes: by signature, the least recently used first.
+    """The entries of one shape. classes: by signature, the least recently used first.
 
-    At first every place has the first class, under a key that no pod has.
+    At first all entries have the first class, under keys that no pod has: the arrays of the kernel
+    have their final size from the start.
     """
 
     def __init__(self, first_class: KernelClass) -> None:
         self.first_class = first_class
         self.classes: OrderedDict[Hashable, KernelClass] = OrderedDict(
-            ((self, place), first_class) for place in range(CLASSES_PER_SHAPE)
+            ((self, entry), first_class) for entry in range(CLASSES_PER_SHAPE)
         )
 
 
@@ -54,7 +55,7 @@ class SinglePodKernel:
         kernel_class: KernelClass,
         chooser: Chooser,
     ) -> Kernel | None:
-        """Return the kernel with a class in one of its places; None if no kernel covers the class.
+        """Return the kernel with a class among its entries; None if no kernel covers the class.
 
         kernel_class: of the signature, with results that are valid now.
         """

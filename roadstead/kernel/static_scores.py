@@ -101,7 +101,7 @@ def static_scores_of_rows(
         return None
     passes: Bools = codes == PASSED
     sums: I64 = np.zeros(len(rows), dtype=np.int64)
-    # bool[group, row of rows], whether the row has the raw scores of the group.
+    # bool[group, index in rows], whether the row has the raw scores of the group.
     is_in: Bools = np.ones((groups, len(rows)), dtype=np.bool_)
     view, raw_of_groups = evaluation.table.view(rows), iter(static.raw)
     for _, each in _static_plugins(evaluation.profile, state):

@@ -95,7 +95,7 @@ def test_with_cells_pods_are_decided_like_row_by_row(world, tie_break, name_best
 
 
 @pytest.fixture
-def layouts(monkeypatch):
+def cell_sets(monkeypatch):
     """Collect the cells of each kernel that has any."""
     found = []
 
@@ -126,12 +126,12 @@ def spread_apart(app):
     return pod(cpu=100, labels={"app": app}, spread_constraints=(constraint,))
 
 
-def test_each_zone_is_a_cell(layouts):
+def test_each_zone_is_a_cell(cell_sets):
     related = pod(cpu=100, labels=WEB, **RELATED["hard spread"])
 
     placed = KernelBatch(zones(12), *[related] * 7, tie_break=TieBreak("random", 3)).decide()
 
-    (cells,) = layouts
+    (cells,) = cell_sets
     assert cells.cell_count.tolist() == [3]
     assert np.bincount(cells.cell_at[0]).tolist() == [4, 4, 4]
     zone_of = {f"n{number}": "abc"[number % 3] for number in range(12)}
@@ -139,47 +139,47 @@ def test_each_zone_is_a_cell(layouts):
     assert sorted(counts) == [2, 2, 3]
 
 
-def test_nodes_with_and_without_a_pod_are_cells_of_a_hostname_term(layouts):
+def test_nodes_with_and_without_a_pod_are_cells_of_a_hostname_term(cell_sets):
     alone = fleets.near(fleets.apps("web"), fleets.HOSTNAME)
     related = pod(labels=WEB, pod_anti_affinity=(alone,))
 
     placed = KernelBatch(zones(12), *[related] * 5).decide()
 
-    (cells,) = layouts
+    (cells,) = cell_sets
     assert len(set(placed)) == 5
     assert cells.cell_count.tolist() == [2]
     assert np.bincount(cells.cell_at[0]).tolist() == [7, 5]
 
 
-def test_nodes_with_equal_counts_of_a_soft_constraint_are_a_cell(layouts):
+def test_nodes_with_equal_counts_of_a_soft_constraint_are_a_cell(cell_sets):
     constraint = fleets.spread(fleets.HOSTNAME, when="ScheduleAnyway", selector=fleets.apps("web"))
     related = pod(labels=WEB, spread_constraints=(constraint,))
 
     placed = KernelBatch(zones(6), *[related] * 9).decide()
 
-    (cells,) = layouts
+    (cells,) = cell_sets
     assert sorted(np.unique(placed, return_counts=True)[1]) == [1, 1, 1, 2, 2, 2]
     assert cells.cell_count.tolist() == [3]
     assert sorted(np.bincount(cells.cell_at[0])) == [0, 3, 3]
 
 
-def test_with_too_many_cells_rows_are_evaluated_one_by_one(layouts, monkeypatch):
+def test_with_too_many_cells_rows_are_evaluated_one_by_one(cell_sets, monkeypatch):
     monkeypatch.setattr(cell_layout, "ADDED_MAX", 1)
     constraint = fleets.spread(fleets.HOSTNAME, when="ScheduleAnyway", selector=fleets.apps("web"))
     related = pod(labels=WEB, spread_constraints=(constraint,))
 
     placed = KernelBatch(zones(6), *[related] * 15).decide()
 
-    (cells,) = layouts
+    (cells,) = cell_sets
     assert sorted(np.unique(placed, return_counts=True)[1]) == [2, 2, 2, 3, 3, 3]
     assert cells.is_full.tolist() == [True]
-    assert cells.last_layout.tolist() == [-1]
+    assert cells.last_cell_set.tolist() == [-1]
 
 
 @pytest.mark.parametrize("when", ["DoNotSchedule", "ScheduleAnyway"])
 @pytest.mark.parametrize("nodes", [90, 400])
 def test_of_many_equal_nodes_in_some_zones_the_first_of_the_tie_break_is_chosen(
-    layouts, when, nodes
+    cell_sets, when, nodes
 ):
     constraint = fleets.spread(when=when, selector=fleets.apps("web"))
     related = pod(cpu=1000, labels=WEB, spread_constraints=(constraint,))
@@ -188,11 +188,11 @@ def test_of_many_equal_nodes_in_some_zones_the_first_of_the_tie_break_is_chosen(
 
     by_cells = play(Batches(world, config, tie_break, compiled_kernel()), world)
 
-    assert layouts[0].cell_count.tolist() == [3]
+    assert cell_sets[0].cell_count.tolist() == [3]
     assert by_cells == play(Plain(world, config, tie_break, None), world)
 
 
-def test_cells_are_used_for_counter_sets_with_enough_pods(layouts, monkeypatch):
+def test_cells_are_used_for_counter_sets_with_enough_pods(cell_sets, monkeypatch):
     monkeypatch.setattr(cell_layout, "MIN_PODS", 4)
     web, db = spread_apart("web"), spread_apart("db")
     often, seldom = [(web, False)] * 6, [(db, False)] * 2
@@ -201,10 +201,10 @@ def test_cells_are_used_for_counter_sets_with_enough_pods(layouts, monkeypatch):
     by_cells = play(Batches(world, config, TieBreak(), compiled_kernel()), world)
 
     assert by_cells == play(Plain(world, config, TieBreak(), None), world)
-    assert sorted(layouts[0].layout_of_class.tolist()) == [-1, 0]
+    assert sorted(cell_sets[0].cell_set_of_class.tolist()) == [-1, 0]
 
 
-def test_the_rows_of_all_cells_are_bounded(layouts, monkeypatch):
+def test_the_rows_of_all_cells_are_bounded(cell_sets, monkeypatch):
     monkeypatch.setattr(cell_layout, "MAX_STORED", 30)
     kinds = [spread_apart(name) for name in ("web", "db", "cache")]
     world = World(in_zones(30), [[(kind, False) for kind in kinds] * 4])
@@ -213,7 +213,7 @@ def test_the_rows_of_all_cells_are_bounded(layouts, monkeypatch):
     by_cells = play(Batches(world, config, TieBreak(), compiled_kernel()), world)
 
     assert by_cells == play(Plain(world, config, TieBreak(), None), world)
-    assert [sorted(each.layout_of_class.tolist()) for each in layouts] == [[-1, -1, 0]]
+    assert [sorted(each.cell_set_of_class.tolist()) for each in cell_sets] == [[-1, -1, 0]]
 
 
 def test_without_feasible_nodes_no_cells_are_built():

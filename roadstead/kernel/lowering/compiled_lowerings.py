@@ -1,4 +1,4 @@
-"""Compiled evaluation of the plugins that read rows: totals of rows, and placed pods.
+"""Compiled evaluation of the plugins that read only the row itself: totals, and placed pods.
 
 The arithmetic is in `compiled_<plugin>`, operation for operation that of the NumPy plugin: change
 both together. Tests compare them.

@@ -1,4 +1,7 @@
-"""InterPodAffinity as counters: one for each family of terms (`Family`) and topology key."""
+"""InterPodAffinity as counters: one for each family of terms (`Family`) and topology key.
+
+A family is terms with one meaning, such as the required anti-affinity of pods that are placed.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ from roadstead.plugins.inter_pod_affinity import (
 )
 from roadstead.plugins.term_relations import Family
 
-_KINDS = {
+_COUNTER_TYPES = {
     Family.EXISTING_ANTI: EXISTING_ANTI,
     Family.AFFINITY: AFFINITY,
     Family.ANTI_AFFINITY: ANTI_AFFINITY,
@@ -69,7 +72,8 @@ def _added(
 ) -> list[tuple[tuple[int, str], int]]:
     """Return what one pod of another class adds, by type of counter and topology key."""
     amounts = plugin.relation(pod_class, other)
-    return [((_KINDS[family], key), n) for (family, key), n in amounts if family in _KINDS]
+    types = _COUNTER_TYPES
+    return [((types[family], key), n) for (family, key), n in amounts if family in types]
 
 
 def _keys(

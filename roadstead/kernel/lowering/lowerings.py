@@ -63,7 +63,7 @@ def why_not(profile: Profile, pod: PodClass) -> str:
 
 
 class ClassArrays(NamedTuple):
-    """Requests of classes: arrays of the plugins that read rows, and common ones.
+    """Requests of classes: arrays for the plugins that read only the row itself, and common ones.
 
     placed_requests: int64[class, k, 2], (resource, amount) that a placed pod adds to its row's
     `requested`. nonzero: int64[class, 2], what it adds to `nonzero`. affects: bool[placed class,
@@ -82,7 +82,7 @@ class ClassArrays(NamedTuple):
 
 
 class RowLowering:
-    """The lowerings of the plugins that read rows, for classes of one evaluation."""
+    """The lowerings of the plugins that read only the row itself, for classes of one evaluation."""
 
     def __init__(self, evaluation: Evaluation) -> None:
         skipped = evaluation.score_state.skipped

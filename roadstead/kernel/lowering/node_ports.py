@@ -32,10 +32,10 @@ class RequestedPorts:
         ports = self._ports
         index_of = {port: index for index, port in enumerate(ports)}
         requested = padded([[(index_of[port],) for port in each] for each in self._of_pods], 1)
-        clash = [[conflicts((one,), ((other, 1),)) for other in ports] for one in ports]
+        in_conflict = [[conflicts((one,), ((other, 1),)) for other in ports] for one in ports]
         return PortArrays(
             requested=requested.squeeze(2),
-            conflicts=np.array(clash, dtype=np.bool_).reshape(len(ports), len(ports)),
+            conflicts=np.array(in_conflict, dtype=np.bool_).reshape(len(ports), len(ports)),
         )
 
     def ports_in_use(self, table: NodeTable, rows: Rows) -> Bools:

@@ -18,7 +18,10 @@ from roadstead.plugins.node_resources_balanced_allocation import NodeResourcesBa
 
 
 class BalancedArrays(NamedTuple):
-    """weight: int64[class], -1 for off. scored_requests: int64[class, k, 2]: resource, asked."""
+    """Requests of classes. weight: int64[class], of the score; -1 if the score is off.
+
+    scored_requests: int64[class, k, 2]: resource, requested amount.
+    """
 
     weight: I64
     scored_requests: I64
@@ -36,9 +39,10 @@ class BalancedLowering:
             self.weight, self._scored = each.weight, each.plugin.resources
 
     def scored_requests(self, pod: PodClass) -> list[tuple[int, int]]:
-        asked = [(each.name, pod.request_of.get(each.name, 0)) for each in self._scored]
+        requests = [(each.name, pod.request_of.get(each.name, 0)) for each in self._scored]
         code = self._resources.code
-        return [(code(name), n) for name, n in asked if n or not is_scalar_resource(name)]
+        # As upstream: a scalar resource that the pod does not request is not balanced.
+        return [(code(name), n) for name, n in requests if n or not is_scalar_resource(name)]
 
 
 def lay_out_balanced(each: Sequence[BalancedLowering], pods: Sequence[PodClass]) -> BalancedArrays:
