@@ -59,7 +59,7 @@ class WorkerActor(TableFollower):
         profiles = build_profiles(self._plan, self.table.classes)
         self._storage = next(iter(profiles.values())).storage
         self._scorer = Scorer(self.table, profiles)
-        self._ranker = Ranker(self._scorer.own, self.table, profiles)
+        self._ranker = Ranker(self._scorer.by_arrival, self.table, profiles)
 
     def _needs_restore(self, seq: int) -> bool:
         """Whether the state is newer: a worker that missed changes is restored, too."""

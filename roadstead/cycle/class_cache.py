@@ -1,7 +1,8 @@
 """ClassCache: caches results of pod classes across batches, with bounds on number and memory.
 
-The own results of a class take some ninety bytes per row, so few are cached for a large table;
-results that the class shares with others of its shape take hardly any memory (decision 26).
+Own results, computed for the class itself, take some ninety bytes per row, so few are cached for a
+large table. Results that the class shares with others of its shape (the class without its resource
+amounts) take hardly any memory (decision 26).
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ def max_cached_classes(rows: int, memory_sharers: int = 1) -> int:
 
     memory_sharers: number of caches, over so many rows each, that share the memory.
     """
-    affordable = MAX_RESULTS // (memory_sharers * max(1, rows))
-    return max(MIN_CLASSES // memory_sharers, min(MAX_CLASSES, affordable), 1)
+    within_memory = MAX_RESULTS // (memory_sharers * max(1, rows))
+    return max(MIN_CLASSES // memory_sharers, min(MAX_CLASSES, within_memory), 1)
 
 
 class ClassCache(Generic[ResultsT]):
@@ -80,13 +81,13 @@ class ClassCache(Generic[ResultsT]):
             cache.popitem(last=False)
 
 
-def prefix_length(keys: Iterable[Hashable], most: int) -> int:
-    """Return the length of the longest prefix with at most `most` distinct keys."""
+def prefix_length(keys: Iterable[Hashable], max_keys: int) -> int:
+    """Return the length of the longest prefix with at most `max_keys` distinct keys."""
     distinct: set[Hashable] = set()
     index = 0
     for index, key in enumerate(keys):
         if key not in distinct:
-            if len(distinct) == most:
+            if len(distinct) == max_keys:
                 return index
             distinct.add(key)
     return index + 1 if distinct else 0

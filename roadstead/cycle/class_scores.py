@@ -277,10 +277,10 @@ def refused_nodes(evaluation: Evaluation) -> dict[str, tuple[NodeFacts, ...]]:
     for plugin in evaluation.profile.post_filter:
         if not plugin.reads_refused_nodes:
             continue
-        own = [each.plugin == plugin.name for each in evaluation.statuses]
-        if any(own):
+        is_of_plugin = [each.plugin == plugin.name for each in evaluation.statuses]
+        if any(is_of_plugin):
             # By code: PASSED is 0, the statuses follow, and EXCLUDED (-1) indexes the last.
-            rows = np.flatnonzero(np.array([False, *own, False])[evaluation.codes])
+            rows = np.flatnonzero(np.array([False, *is_of_plugin, False])[evaluation.codes])
             found[plugin.name] = tuple(map(evaluation.table.columns.node, rows.tolist()))
     return found
 

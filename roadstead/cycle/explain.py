@@ -35,7 +35,7 @@ from roadstead.protocol.status import SUCCESS, Code, Status
 Json = dict[str, object]
 
 FIRST = TieBreak("first")
-"""The tie-break of the recordings."""
+"""The tie-break of the recorded decisions of kube-scheduler (tests/golden)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,10 @@ class Explanation:
         return self.diagnosis.message(suffix)
 
     def as_expected(self) -> Json:
-        """Return the fields of a golden entry; `postFilter.unsupported` if `unsupported` is set."""
+        """Return the fields of a decision in the form of the recordings of kube-scheduler.
+
+        A test compares both. `postFilter.unsupported` is present if `unsupported` is set.
+        """
         entry: Json = {"pod": self.pod_key}
         if not self.pre_enqueue.is_success:
             entry["preEnqueue"] = _status(self.pre_enqueue)
@@ -194,7 +197,7 @@ def _status(status: Status) -> Json:
 
 
 def post_filter_fields(result: PostFilterResult) -> Json:
-    """Return the result of PostFilter in the form of a golden entry."""
+    """Return the result of PostFilter in the form of the recordings of kube-scheduler."""
     fields: Json = {"status": _status(result.status), "nominatedNode": result.nominated_node}
     fields["exhaustive"] = result.exhaustive
     if result.deallocated:

@@ -1,4 +1,4 @@
-"""The end of a batch at a failed gang: its space is free before the next pod is decided.
+"""The end of a batch at a failed gang: its resources are free before the next pod is decided.
 
 Upstream decides one pod after another, so the next pod sees that the gang's pods left their nodes.
 In a batch these would occupy their nodes for all pods behind them.

@@ -1,4 +1,4 @@
-"""Jobs: the pods of one gang or one controller, which a scheduler decides together.
+"""Jobs: the pods of one gang or one controller, for which one decision time is simulated.
 
 A pod without either is a job by itself. The duration of a decision is simulated as in Omega
 (Schwarzkopf et al., EuroSys 2013, section 3): a constant for the job and one for each of its pods,
@@ -32,7 +32,7 @@ def pods_of_first_job(pods: Sequence[PodInCycle]) -> Sequence[PodInCycle]:
     return [pod for pod in pods if job_of(pod.pod_class.facts) == job] if job else pods[:1]
 
 
-def kind_of(facts: PodFacts, time: DecisionTime) -> JobKind:
+def job_kind_of(facts: PodFacts, time: DecisionTime) -> JobKind:
     """Return the kind of a pod's job: from its label, else its profile's, else batch."""
     kind_label = dict(facts.labels).get(JOB_KIND_LABEL)
     if kind_label == "service":
@@ -63,4 +63,4 @@ class SimulatedLatency:
         self._delayed.update(dict.fromkeys((pod.uid, pod.attempt) for pod in new))
         while len(self._delayed) > MAX_DELAYED:
             self._delayed.popitem(last=False)
-        return self._time.of(kind_of(new[0].pod_class.facts, self._time)).of(len(new))
+        return self._time.of(job_kind_of(new[0].pod_class.facts, self._time)).of(len(new))

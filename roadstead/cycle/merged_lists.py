@@ -1,5 +1,8 @@
 """Best rows: merges workers' lists of their best rows into one list for a whole table.
 
+A worker evaluates every Nth node. For pods of distinct classes, it lists its best rows and an upper
+bound of the totals of its other rows, so that the scheduler evaluates only rows that changed since.
+
 worker's list ──► same rows? ── yes ──► rows of this table, one upper bound for unlisted rows
                        └── no ──► the scheduler evaluates the worker's rows, if they are few
 """
@@ -34,25 +37,32 @@ def may_list(settings: Settings) -> bool:
 class _WorkerLists:
     """The answer of one worker, as arrays.
 
-    own: the worker's rows in order of arrival. most: maximum rows per class. positions, totals,
-    counts, ranks, summaries, is_listed: see `RankAnswer`. rows: int64[class, most], rows of the
-    table, END in unused slots. bound: int64[class], no unlisted row has a higher total; INFEASIBLE
-    if all feasible rows are listed. Raises ValueError for arrays of another shape than requested.
+    worker_rows: the worker's rows in order of arrival. max_rows: maximum rows per class. positions,
+    totals, counts, ranks, summaries, is_listed: see `RankAnswer`. rows: int64[class, max_rows],
+    rows of the table, END in unused slots. bound: int64[class], no unlisted row has a higher total;
+    INFEASIBLE if all feasible rows are listed. Raises ValueError for arrays of another shape than
+    requested.
     """
 
-    def __init__(self, answer: RankAnswer, own: Rows, classes: int, most: int) -> None:
-        shape = classes, most + 1
+    def __init__(self, answer: RankAnswer, worker_rows: Rows, classes: int, max_rows: int) -> None:
+        shape = classes, max_rows + 1
         self.positions: I32 = np.frombuffer(answer.positions, np.int32).reshape(shape)
         self.totals: I32 = np.frombuffer(answer.totals, np.int32).reshape(shape)
         self.counts: I64 = np.frombuffer(answer.counts, np.int64).reshape(classes)
         self.ranks: U64 = np.frombuffer(answer.ranks, np.uint64).reshape(classes)
         self.summaries: I64 = np.frombuffer(answer.summaries, np.int64).reshape(classes, 3)
         self.is_listed: Bools = np.frombuffer(answer.is_listed, np.bool_).reshape(classes)
-        if classes and (self.positions.max() >= len(own) or self.counts.max() > most + 1):
+        if classes and (
+            self.positions.max() >= len(worker_rows) or self.counts.max() > max_rows + 1
+        ):
             raise ValueError(f"a list has {self.counts.max()} rows up to {self.positions.max()}")
-        is_used = np.arange(most) < self.counts[:, None]
-        self.rows: I64 = np.where(is_used, own[self.positions[:, :-1]], END).astype(np.int64)
-        self.bound = np.where(self.counts > most, self.totals[:, -1], INFEASIBLE).astype(np.int64)
+        is_used = np.arange(max_rows) < self.counts[:, None]
+        self.rows: I64 = np.where(is_used, worker_rows[self.positions[:, :-1]], END).astype(
+            np.int64
+        )
+        self.bound = np.where(self.counts > max_rows, self.totals[:, -1], INFEASIBLE).astype(
+            np.int64
+        )
 
 
 def best_rows(
@@ -60,12 +70,12 @@ def best_rows(
     answers: Mapping[int, RankAnswer],
     signatures: Sequence[Hashable],
     tie_break_hashes: U64,
-    most: int,
+    max_rows: int,
     excluded: Rows,
 ) -> BestRows | None:
     """Return one list for each class; None if no list is usable.
 
-    most: maximum rows that a worker lists for a class. excluded: the rows that the request
+    max_rows: maximum rows that a worker lists for a class. excluded: the rows that the request
     excluded. Raises ValueError for an answer that does not fit the request.
     """
     table = workers.table
@@ -74,17 +84,17 @@ def best_rows(
     redo[excluded] = True
     parts: list[_WorkerLists] = []
     for worker in workers.with_rows():
-        answer, own = answers.get(worker), workers.of(worker)
+        answer, worker_rows = answers.get(worker), workers.of(worker)
         if (
             answer is None
             or answer.touched is None
             or not workers.are_rows_of(worker, answer.rows, answer.digest)
         ):
             # The answer is missing or of other rows: the scheduler evaluates the worker's rows.
-            redo[own] = True
+            redo[worker_rows] = True
             continue
         redo[np.isin(table.arrivals, np.frombuffer(answer.touched, np.int64))] = True
-        parts.append(_WorkerLists(answer, own, len(signatures), most))
+        parts.append(_WorkerLists(answer, worker_rows, len(signatures), max_rows))
     rows = np.flatnonzero(redo)
     if not parts or len(rows) > MAX_EXCLUDED:
         return None

@@ -1,7 +1,8 @@
 """PlacedClasses: classes that were placed in a batch, and whether they affect another class.
 
-Pods with equal effects (`Plugin.effect`) affect the same other pods, so only one of them is
-compared: a thousand pods that differ in their claims mostly have one effect.
+The effect of a class (`Plugin.effect`) is a value that determines for which other pods a placement
+changes results. Of pods with equal effects only one is compared: a thousand pods that differ in
+their claims mostly have one effect.
 """
 
 from __future__ import annotations

@@ -30,9 +30,9 @@ class Ranker:
     """Lists rows of one worker, with the profiles of its process."""
 
     def __init__(
-        self, own: RowsByArrival, table: NodeTable, profiles: Mapping[str, Profile]
+        self, by_arrival: RowsByArrival, table: NodeTable, profiles: Mapping[str, Profile]
     ) -> None:
-        self._own = own
+        self._by_arrival = by_arrival
         self._table = table
         self._profiles = profiles
         self._builder = BatchBuilder(table, profiles, TieBreak("random"))
@@ -56,10 +56,10 @@ class Ranker:
             for start in range(0, len(pods), size)
         ]
         # Unused slots of a list have row END, -1, which indexes the appended element.
-        positions = np.append(self._own.positions(), -1).astype(np.int32)
+        positions = np.append(self._by_arrival.positions(), -1).astype(np.int32)
         return RankAnswer(
             rows=len(self._table),
-            digest=self._own.digest,
+            digest=self._by_arrival.digest,
             touched=touched.tobytes(),
             positions=b"".join(positions[part.rows].tobytes() for part in parts),
             totals=b"".join(part.totals.tobytes() for part in parts),
@@ -70,11 +70,11 @@ class Ranker:
         )
 
     def _list(
-        self, pods: Sequence[PodInCycle], tie_break_hashes: U64, most: int, left_out: Rows
+        self, pods: Sequence[PodInCycle], tie_break_hashes: U64, max_rows: int, left_out: Rows
     ) -> ListedRows:
         kernel = self._builder.kernel_of(pods)
         kernel.exclude(left_out)
-        return kernel.list_best([pod.signature for pod in pods], tie_break_hashes, most)
+        return kernel.list_best([pod.signature for pod in pods], tie_break_hashes, max_rows)
 
     def _pod(self, index: int, facts: bytes) -> PodInCycle:
         pod_class = self._table.classes.pod_class(decode_facts(facts))

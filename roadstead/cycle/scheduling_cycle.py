@@ -7,8 +7,10 @@
 
 The cycle does no I/O and reads no clock: `decide` is a generator that yields requests (`needs.py`),
 which a driver answers. Between `hold` and `release` only its own decisions change the table. The
-delay is simulated latency. The state that a batch is decided on was read when the table last caught
-up for its scope; it is stale if that was for an earlier batch.
+delay is simulated latency. A scope is the nodes on which pods are decided: all, or with partitions
+the scheduler's own (`scopes.py`). The state that a batch is decided on was read when the table last
+caught up for its scope; it is stale if that was for an earlier batch. A chain is batches that are
+decided one after another before their messages are sent (`chain.py`).
 
 Upstream: pkg/scheduler/schedule_one.go (schedulingCycle), for a batch of pods in place of one.
 """

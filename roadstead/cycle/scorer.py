@@ -39,13 +39,13 @@ class Scorer:
 
     def __init__(self, table: NodeTable, profiles: Mapping[str, Profile]) -> None:
         self.table = table
-        self.own = RowsByArrival(table)
+        self.by_arrival = RowsByArrival(table)
         self._profiles = profiles
 
     @property
     def digest(self) -> int:
         """The digest of the rows in order of arrival."""
-        return self.own.digest
+        return self.by_arrival.digest
 
     def arrivals_of(self, names: set[str]) -> I64:
         """Return the arrivals of these nodes, of those that are in the table: int64[k]."""
@@ -82,7 +82,7 @@ class Scorer:
                 values = plugin.score(state, pod, self.table)
         except PluginFailure:
             return None
-        size, data = packed(values if len(values) == 1 else values[self.own.order])
+        size, data = packed(values if len(values) == 1 else values[self.by_arrival.order])
         return PluginColumn(plugin.name, point, size, data, tuple(map(WireStatus.of, statuses)))
 
 

@@ -38,7 +38,7 @@ class Tentative:
     _overruled: pods of `_ended_nominations` whose lease has another nomination, or none.
     _nomination_counts: (node, class) → number of nominations that did not end, as the table should
         count them.
-    _own_nominations: nominations of `preempt` that the cache has not made yet.
+    _unconfirmed_nominations: UIDs of nominations of `preempt` that the cache has not made yet.
     _removed, _victims: (node, pod) of pods that `remove_from_table` and `preempt` removed from
         their rows and that the cache still has.
     """
@@ -51,7 +51,7 @@ class Tentative:
         self._overruled: set[str] = set()
         self._nomination_counts: Counter[tuple[str, PodClass]] = Counter()
         self._removed: dict[str, tuple[str, Resident]] = {}
-        self._own_nominations: set[str] = set()
+        self._unconfirmed_nominations: set[str] = set()
         self._victims: dict[str, tuple[str, Resident]] = {}
 
     def __len__(self) -> int:
@@ -117,7 +117,7 @@ class Tentative:
             self._table.remove_pod(node_name, each.pod_class, uid=each.uid)
             self._victims[each.uid] = node_name, each
         self.nominate(pod.uid, node_name, pod.pod_class)
-        self._own_nominations.add(pod.uid)
+        self._unconfirmed_nominations.add(pod.uid)
         return True
 
     def forget_removal(self, uid: str, node_name: str) -> bool:
@@ -144,8 +144,8 @@ class Tentative:
         The other pods are on these nodes already.
         """
         to_add: list[int] = []
-        for uid in self._own_nominations.intersection(uids):
-            self._end_own_nomination(uid)
+        for uid in self._unconfirmed_nominations.intersection(uids):
+            self._end_unconfirmed_nomination(uid)
         pop, is_on = self._pods.pop, self._table.residents.is_on
         for index, (uid, name, pod_class) in enumerate(
             zip(uids, node_names, pod_classes, strict=True)
@@ -164,25 +164,25 @@ class Tentative:
     def nominate(self, uid: str, node_name: str, pod_class: PodClass) -> None:
         """Apply the cache's nomination of a pod to a node."""
         nomination = node_name, self._table.as_nominated(pod_class)
-        if uid in self._own_nominations:
+        if uid in self._unconfirmed_nominations:
             if self._nominated[uid] == nomination:
-                self._own_nominations.discard(uid)
+                self._unconfirmed_nominations.discard(uid)
                 return
-            self._end_own_nomination(uid)
+            self._end_unconfirmed_nomination(uid)
         self._nominated[uid] = nomination
         self._nomination_counts[nomination] += 1
         self._table.nominate(node_name, pod_class)
 
     def withdraw(self, uid: str, node_name: str, pod_class: PodClass) -> None:
         """Apply the cache's end of a nomination, which may have ended here before."""
-        own = self._nominated.pop(uid, None)
-        self._own_nominations.discard(uid)
+        nomination = self._nominated.pop(uid, None)
+        self._unconfirmed_nominations.discard(uid)
         self._overruled.discard(uid)
         if uid in self._ended_nominations:
             self._ended_nominations.discard(uid)
             return
-        if own is not None:
-            self._uncount(own)
+        if nomination is not None:
+            self._uncount(nomination)
         self._table.withdraw(node_name, pod_class)
 
     def undo_unconfirmed(self) -> None:
@@ -197,8 +197,8 @@ class Tentative:
             for node_name, resident in removed.values():
                 self._restore(node_name, resident)
             removed.clear()
-        for uid in [*self._own_nominations]:
-            self._end_own_nomination(uid)
+        for uid in [*self._unconfirmed_nominations]:
+            self._end_unconfirmed_nomination(uid)
 
     def _drop(self, uid: str, node_name: str, pod_class: PodClass) -> None:
         self._undo(uid, node_name, pod_class)
@@ -207,15 +207,15 @@ class Tentative:
 
     def _overrule(self, pod: PodInCycle) -> None:
         """End a nomination that differs from the pod's lease, until the next `undo_unconfirmed`."""
-        own = self._nominated.get(pod.uid)
-        if own is None:
+        nomination = self._nominated.get(pod.uid)
+        if nomination is None:
             return
-        is_wrong = own[0] != pod.pod_class.facts.nominated_node_name
+        is_wrong = nomination[0] != pod.pod_class.facts.nominated_node_name
         if is_wrong and pod.uid not in self._ended_nominations:
             self._ended_nominations.add(pod.uid)
             self._overruled.add(pod.uid)
-            self._uncount(own)
-            self._table.withdraw(*own)
+            self._uncount(nomination)
+            self._table.withdraw(*nomination)
         elif not is_wrong and pod.uid in self._overruled:
             self._overruled.discard(pod.uid)
             self._reinstate(pod.uid)
@@ -226,16 +226,16 @@ class Tentative:
         self._nomination_counts[self._nominated[uid]] += 1
         self._table.nominate(*self._nominated[uid])
 
-    def _end_own_nomination(self, uid: str) -> None:
+    def _end_unconfirmed_nomination(self, uid: str) -> None:
         """End a nomination ahead of the cache, which did not make it, or made another one."""
-        self._own_nominations.discard(uid)
+        self._unconfirmed_nominations.discard(uid)
         self._overruled.discard(uid)
-        own = self._nominated.pop(uid)
+        nomination = self._nominated.pop(uid)
         if uid in self._ended_nominations:
             self._ended_nominations.discard(uid)
             return
-        self._uncount(own)
-        self._table.withdraw(*own)
+        self._uncount(nomination)
+        self._table.withdraw(*nomination)
 
     def _uncount(self, nomination: tuple[str, PodClass]) -> None:
         """Reduce the count of a nomination by one."""
@@ -250,13 +250,16 @@ class Tentative:
         cache had moved or ended the pod's nomination, this was another pod's, which is restored.
         """
         self._overruled.discard(pod.uid)
-        own, named = self._nominated.get(pod.uid), pod.pod_class.facts.nominated_node_name
-        concerned = [(named, self._table.as_nominated(pod.pod_class))] if named else []
-        if own is not None:
+        nomination, named_node = (
+            self._nominated.get(pod.uid),
+            pod.pod_class.facts.nominated_node_name,
+        )
+        concerned = [(named_node, self._table.as_nominated(pod.pod_class))] if named_node else []
+        if nomination is not None:
             if pod.uid not in self._ended_nominations:
                 self._ended_nominations.add(pod.uid)
-                self._uncount(own)
-            concerned.append(own)
+                self._uncount(nomination)
+            concerned.append(nomination)
         for node_name, pod_class in dict.fromkeys(concerned):
             missing = self._nomination_counts[node_name, pod_class]
             missing -= self._table.nominations.to(node_name).get(pod_class, 0)

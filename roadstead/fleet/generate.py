@@ -41,7 +41,7 @@ COUNT_MAX = 10_000_000
 
 
 def generate_fleet(nodes: int, pods: int, seed: int, *, zones: int = 4) -> Trace:
-    """Generate a fleet with the statistics of openb, and pods that arrive at it.
+    """Generate a fleet with the statistics of the trace openb, and pods that arrive at it.
 
     zones: assigned round robin. Raises ValueError for counts out of range.
     """

@@ -52,10 +52,11 @@ class KernelClass:
 
     def is_same(self, other: KernelClass) -> bool:
         """Whether both were built from the same objects."""
-        mine, theirs = (
-            (id(each.evaluation), id(each.pre_filter), id(each.pre_score)) for each in (self, other)
+        return (
+            self.evaluation is other.evaluation
+            and self.pre_filter is other.pre_filter
+            and self.pre_score is other.pre_score
         )
-        return mine == theirs
 
 
 @dataclass(frozen=True, slots=True)

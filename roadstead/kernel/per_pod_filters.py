@@ -147,5 +147,8 @@ def filters_called_per_pod(evaluation: Evaluation) -> list[FilterPlugin]:
 def is_called_per_pod(plugin: Plugin) -> bool:
     """Whether a plugin is a filter that is called before each pod, for some pods."""
     # Without a pod, only whether the method is overridden is known.
-    own = type(plugin)
-    return issubclass(own, FilterPlugin) and own.reads_current is not FilterPlugin.reads_current
+    plugin_type = type(plugin)
+    return (
+        issubclass(plugin_type, FilterPlugin)
+        and plugin_type.reads_current is not FilterPlugin.reads_current
+    )

@@ -1,4 +1,4 @@
-"""Omega: service and batch schedulers on one shared cell, in virtual time.
+"""Omega: service and batch schedulers on one shared cell (Omega's word for a cluster).
 
       arrival ─► queue of a scheduler ─► view of the cell ─► decision time ─► placement on it
                      ▲                                                            │

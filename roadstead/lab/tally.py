@@ -1,4 +1,4 @@
-"""Tally: counts of the jobs of one type, and the metrics of the literature computed from them."""
+"""Tally: counts of the jobs of one type, and the metrics of the Omega paper computed from them."""
 
 from __future__ import annotations
 

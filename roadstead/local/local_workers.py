@@ -50,7 +50,7 @@ class LocalWorkers:
         profiles = [profiles_of(each.classes) for each in tables]
         self._scorers = [Scorer(*each) for each in zip(tables, profiles, strict=True)]
         self._rankers = [
-            Ranker(scorer.own, scorer.table, own)
+            Ranker(scorer.by_arrival, scorer.table, own)
             for scorer, own in zip(self._scorers, profiles, strict=True)
         ]
         # By node: the table of the worker that has it.

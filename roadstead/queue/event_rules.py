@@ -4,6 +4,7 @@ When a pod was assigned, or changed on its node, upstream considers only some wa
 (getUnschedulablePodsWithCrossTopologyTerm of pkg/scheduler/backend/queue/scheduling_queue.go,
 1.34): such a pod cannot help a pod that was rejected for reasons within single nodes.
 Plugins declare which pods it may help when they register events (`RegisteredEvent.may_matter`).
+An event that spares gangs moves only pods without a gang (`roadstead.queue.gang_turns`).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from roadstead.queue.hints import EventRules
 ANY_THAT_SPARES_GANGS = OccurredEvent(
     ClusterEvent(EventResource.WILDCARD, ActionType.ALL), ObjectChange(), spares_gangs=True
 )
+"""Any event, for pods without a gang."""
 
 
 def event_rules(hints: HintMap) -> EventRules[OccurredEvent]:
@@ -45,7 +47,7 @@ def event_rules(hints: HintMap) -> EventRules[OccurredEvent]:
 def any_of(events: Sequence[OccurredEvent | None]) -> OccurredEvent | None:
     """Return "any event"; it spares gangs if all of these events do.
 
-    Otherwise gangs that fail would wake each other for ever through a full log of events.
+    Otherwise gangs that fail would requeue each other for ever through a full log of events.
     """
     spare_gangs = all(event is not None and event.spares_gangs for event in events)
     return ANY_THAT_SPARES_GANGS if spare_gangs else None

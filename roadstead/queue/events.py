@@ -64,7 +64,7 @@ class PodEvents:
     def gone(self, pods: Iterable[PodFacts], *, spares_gangs: bool = False) -> list[OccurredEvent]:
         """Return the events of pods that left nodes or lost assumptions; one for each class.
 
-        spares_gangs: the events do not wake pods of gangs.
+        spares_gangs: the events do not move pods of gangs.
         """
         pods = list(pods)
         found = self._events_of(ASSIGNED_POD_DELETE, pods, spares_gangs=spares_gangs)
@@ -91,7 +91,7 @@ class PodEvents:
     ) -> Iterator[OccurredEvent]:
         """Yield the event of one claim whose devices are free again.
 
-        One is enough: it wakes the same pods as the events of all claims.
+        One is enough: it moves the same pods as the events of all claims.
         """
         for claim, _ in self._claims_of(pods):
             before = replace(claim, allocation=Allocation())

@@ -1,12 +1,12 @@
-"""GangTurns: try gangs one at a time if they would otherwise fail and wake each other for ever.
+"""GangTurns: try gangs one at a time if they would otherwise fail and requeue each other for ever.
 
-Gangs that compete for the same resources each occupy a part of them, fail and wake each other: the
-resources that one frees move the pods of another to activeQ. After `MAX_WAKES`
+Gangs that compete for the same resources each occupy a part of them, fail and requeue each other:
+the resources that one frees move the pods of another to activeQ. After `MAX_FAILED_REPORTS`
 (`scheduling_queue.py`) they no longer do so, although one of them may fit while no other occupies a
 part. So once activeQ and backoffQ are empty and no gang is in flight, each waiting gang is tried
 once, alone.
 
-The resources that a gang frees in its own turn wake no other gang, because they were free before
+The resources that a gang frees in its own turn requeue no other gang, because they were free before
 the turn. So a round of turns ends; another one begins only after a gang failed out of its turn.
 """
 

@@ -71,8 +71,11 @@ TABLE: TransitionTable[QueueState, QueueEvent] = TransitionTable(
 )
 
 
-class Rank(Generic[EventT]):
-    """QueueSort key of a pod; the last key is cached for equal facts and timestamp."""
+class CachedSortKey(Generic[EventT]):
+    """Function that returns a pod's QueueSort key; caches the last one, by facts and timestamp.
+
+    Pods are added in groups of equal facts and timestamp, so that one key is enough.
+    """
 
     def __init__(self, sort: QueueSort) -> None:
         self._sort = sort
@@ -96,10 +99,10 @@ class QueueStore(Generic[EventT]):
         self.pods: PodStore[PodEntry[EventT], QueueState, QueueEvent] = PodStore(
             TABLE, _S.NEW, QUEUED, {_S.DONE}, settings.max_done_remembered
         )
-        rank: Rank[EventT] = Rank(sort)
+        sort_key: CachedSortKey[EventT] = CachedSortKey(sort)
         heap = ProfileHeaps[EventT] if settings.by_profile else LazyHeap[PodEntry[EventT]]
-        self.active: ActiveQ[EventT] = ActiveQ(rank, heap(), by_profile=settings.by_profile)
-        self.backoff: BackoffQ[EventT] = BackoffQ(rank, heap())
+        self.active: ActiveQ[EventT] = ActiveQ(sort_key, heap(), by_profile=settings.by_profile)
+        self.backoff: BackoffQ[EventT] = BackoffQ(sort_key, heap())
         self.unschedulable: PodsByReason[EventT] = PodsByReason(lambda pod: (pod.timestamp_s,))
         self.gated: PodsByReason[EventT] = PodsByReason(lambda pod: (pod.timestamp_s,))
         self.in_flight: InFlight[EventT] = InFlight(settings.max_in_flight_events, any_of)

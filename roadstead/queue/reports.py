@@ -1,4 +1,4 @@
-"""Reports to the queue: on leased pods, and on changes of nodes and bound pods."""
+"""Data of reports to the queue: on leased pods, and on changes of nodes and bound pods."""
 
 from __future__ import annotations
 

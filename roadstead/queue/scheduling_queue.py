@@ -38,10 +38,9 @@ from roadstead.revisions import Revisions
 
 WAITING = (QueueState.ACTIVE, QueueState.BACKOFF, QueueState.UNSCHEDULABLE, QueueState.GATED)
 
-MAX_WAKES = 10
-"""Reports of failed attempts that may move gangs to activeQ before a pod is bound.
-
-See `SchedulingQueue._handle_freed`.
+MAX_FAILED_REPORTS = 10
+"""Maximum number of reports of failed attempts, since a pod was last bound, whose freed resources
+may move gangs to activeQ; see `SchedulingQueue._handle_freed`.
 """
 
 
@@ -50,7 +49,8 @@ class SchedulingQueue:
 
     profiles: by scheduler name. members: the pods of each gang, which the gangs' plugins read.
     pod_revisions: of the last addition or removal of each pod. _overdue: owner → UID → epoch of the
-    lease that expired. _wakes: reports of failed attempts since a pod was bound, see `MAX_WAKES`.
+    lease that expired. _failed_reports: number of reports of failed attempts since a pod was bound,
+    see `MAX_FAILED_REPORTS`.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class SchedulingQueue:
         self._pending_reasons: dict[str, PendingReason] = {}
         self._retries = Retries()
         self._overdue: dict[str, dict[str, int]] = {}
-        self._wakes = 0
+        self._failed_reports = 0
         self._gangs = Gangs(
             *(profiles.values(), self.core, members, self._events, self._handle_events)
         )
@@ -248,7 +248,7 @@ class SchedulingQueue:
         for uid in uids:
             self._forget(uid)
         self._handle_events(self._events.assigned(bound), now_s)
-        self._wakes = 0
+        self._failed_reports = 0
 
     def begin_gang_turn(self, now_s: float) -> None:
         """Begin the next gang's turn, if no gang is being tried; see `GangTurns`."""
@@ -258,20 +258,20 @@ class SchedulingQueue:
         """Create the events of pods whose assumptions ended, as if they had left their nodes.
 
         The events do not move these pods, nor other pods of a gang that stopped waiting. They may
-        move all others, up to `MAX_WAKES` failed reports without a bind. From then on, a failed
-        gang moves only pods without a gang, a failed pod without a gang moves none, and gangs are
-        tried in turns (`GangTurns`): otherwise two gangs that do not fit would move each other to
-        activeQ for ever.
+        move all others, up to `MAX_FAILED_REPORTS` failed reports without a bind. From then on, a
+        failed gang moves only pods without a gang, a failed pod without a gang moves none, and
+        gangs are tried in turns (`GangTurns`): otherwise two gangs that do not fit would move each
+        other to activeQ for ever.
         """
         freed = {each.uid for each in returned if each.freed}
         reasons = {RequeueReason(each.reason) for each in returned if each.freed}
         # Lost races are not counted here: `Retries` bounds them for each pod.
         has_failed = not reasons <= {RequeueReason.CONFLICT}
         if has_failed:
-            self._wakes += 1
-        limits_wakes = has_failed and self._wakes > MAX_WAKES
-        self._gang_turns.freed(freed if limits_wakes else ())
-        if limits_wakes and any(self._members.group_of(uid) is None for uid in freed):
+            self._failed_reports += 1
+        spares_gangs = has_failed and self._failed_reports > MAX_FAILED_REPORTS
+        self._gang_turns.freed(freed if spares_gangs else ())
+        if spares_gangs and any(self._members.group_of(uid) is None for uid in freed):
             return
         stopped_waiting = {
             self._members.group_of(each.uid)
@@ -287,7 +287,7 @@ class SchedulingQueue:
         facts = (each for each in known if each is not None)
         # `may_move` holds for waiting pods; `spares_gangs` also for pods in flight, when they
         # return.
-        self._handle_events(self._events.gone(facts, spares_gangs=limits_wakes), now_s, may_move)
+        self._handle_events(self._events.gone(facts, spares_gangs=spares_gangs), now_s, may_move)
 
     # Events.
 
@@ -306,7 +306,7 @@ class SchedulingQueue:
     def observe_bound(self, pods: Iterable[PodFacts], now_s: float) -> QueueSteps[None]:
         """Create the events of pods that were bound without this queue."""
         self._handle_events(self._events.assigned(pods), now_s)
-        self._wakes = 0
+        self._failed_reports = 0
         yield from self.nominations.send_changes()
 
     def _handle_events(

@@ -13,6 +13,7 @@ from roadstead.report.pods import workload_of
 State = Literal["terminating", "gated", "failing", "unschedulable", "schedulable"]
 """failing: a plugin or an extender raised an error, so whether the pod fits is not known."""
 
+# The title of pods without a controller (bare pods), which have no workload.
 BARE_PODS = "Pods without a controller"
 
 

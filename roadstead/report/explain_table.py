@@ -112,7 +112,7 @@ def _print_section(console: Console, section: Section, limits: ShownLimits) -> N
     lines = [HeadlineLine(section.reason, "bad")] if explanation is None else headline(explanation)
     _print_headline(console, title, lines)
     if section.title != f"Pod {section.pods[0]}":
-        console.print(Text(printable(f"Pods: {_some(section.pods, limits.names)}"), "dim"))
+        console.print(Text(printable(f"Pods: {_first_names(section.pods, limits.names)}"), "dim"))
     # For a gated pod, the answers of filters are not the reason why it is pending.
     if explanation is not None and section.state == "unschedulable":
         _print_refusals(console, explanation, limits)
@@ -273,10 +273,10 @@ def _print_refusals(console: Console, explanation: Explanation, limits: ShownLim
 def _names(refusal: FilteredNodes, limit: int | None, nodes: int) -> str:
     if limit is not None and limit < len(refusal.nodes) == nodes:
         return "every node"
-    return _some(refusal.nodes, limit)
+    return _first_names(refusal.nodes, limit)
 
 
-def _some(names: Sequence[str], limit: int | None) -> str:
+def _first_names(names: Sequence[str], limit: int | None) -> str:
     shown = names[:limit]
     more = len(names) - len(shown)
     return ", ".join(shown) + (f" and {more:,} more" if more else "")

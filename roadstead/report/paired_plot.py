@@ -94,7 +94,7 @@ def difference_svg(a: str, b: str, differences: Sequence[Difference]) -> str:
 
 
 def _head(title: str) -> tuple[list[str], float]:
-    """(elements, y of their end): the title, and what left and right of 0 mean."""
+    """Return the title and the meanings of left and right of 0, as elements; the y of their end."""
     parts, y = list[str](), PADDING
     for line in wrap(title, WIDTH - 2 * PADDING, TITLE_SIZE, is_bold=True):
         y += ROW
@@ -151,7 +151,7 @@ def _diamond(x: float, y: float) -> str:
 
 
 def _legend(y: float, *, has_intervals: bool) -> tuple[list[str], float]:
-    """(elements, y of their end)."""
+    """Return the elements of the legend, and the y of their end."""
 
     def pair_sample(x: float, at: float) -> str:
         return f'<g class="{DOT_CLASS}" stroke="none">{_dot(x + SAMPLE_WIDTH / 2, at)}</g>'

@@ -39,13 +39,13 @@ INSET: Final = 30.0
 BORDER: Final = 4.0
 """Minimum number of pixels between the text of a tick and the border of the picture."""
 
-SLOT_SHARE: Final = 0.8
-"""The part of a category's interval on the x axis over which its points are spread."""
+SPREAD_SHARE: Final = 0.8
+"""The part of a category's width on the x axis over which its points are spread."""
 
 SHIFT: Final = 3.0
 """Maximum number of pixels by which points of several lines are moved left or right of their x.
 
-Less than the width of a marker, and enough to tell their intervals apart.
+Less than the width of a marker, and enough that their intervals do not cover each other.
 """
 
 TEXT_WIDTH: Final = WIDTH - 2 * PADDING
@@ -81,7 +81,7 @@ class Plot:
 
 @dataclass(frozen=True, slots=True)
 class _Area:
-    """The rectangle of the data, in pixels, and its scales."""
+    """The rectangle of the data, in pixels, and its scales. base: y of the x axis."""
 
     top: float
     left: float
@@ -117,7 +117,7 @@ def svg(plot: Plot) -> str:
 
 
 def _head(plot: Plot) -> tuple[list[str], float]:
-    """(elements, y of their end): title and y-axis title."""
+    """Return the elements of the titles of plot and y axis, and the y of their end."""
     y = PADDING - 4
     parts = []
     for line in wrap(plot.title, TEXT_WIDTH, TITLE_SIZE, is_bold=True):
@@ -129,7 +129,7 @@ def _head(plot: Plot) -> tuple[list[str], float]:
 
 
 def _paragraph(texts: Iterable[str], y: float, style: str = "") -> tuple[list[str], float]:
-    """(elements, y of their end): wrapped lines of text below y."""
+    """Return the elements of wrapped lines of text below y, and the y of their end."""
     parts = []
     for text in texts:
         for line in wrap(text, TEXT_WIDTH):
@@ -167,7 +167,7 @@ def _y_axis(area: _Area, ticks: Sequence[Tick]) -> list[str]:
 
 
 def _x_axis(plot: Plot, area: _Area) -> tuple[list[str], float]:
-    """(elements, y of their end): ticks with their texts, and the title of the x axis."""
+    """Return the elements of the x axis (line, ticks, texts, title), and the y of their end."""
     marks = _x_marks(plot, area)
     parts = [rule(area.left, area.base, area.right, area.base, "axis"), *_axis_break(area)]
     for at, lines in marks:
@@ -244,8 +244,8 @@ def _pixels(plot: Plot, area: _Area, index: int) -> list[tuple[float, float]]:
     """Pixels of a line's points; the points of several lines are moved apart."""
     count = len(plot.lines)
     if plot.categories:
-        slot = (area.right - area.left) / len(plot.categories)
-        shift = SLOT_SHARE * slot * ((index + 1) / (count + 1) - 0.5)
+        category_width = (area.right - area.left) / len(plot.categories)
+        shift = SPREAD_SHARE * category_width * ((index + 1) / (count + 1) - 0.5)
     elif _has_intervals(plot) and count > 1:
         shift = SHIFT * (2 * index / (count - 1) - 1)
     else:
@@ -269,7 +269,10 @@ def _point_title(plot: Plot, line: PlotLine, value: float, band: Band) -> str:
 
 
 def _legend(plot: Plot, y: float) -> tuple[list[str], float]:
-    """(elements, y of their end): names of several lines, and the description of intervals."""
+    """Return the elements of the legend, and the y of their end.
+
+    It has the names of several lines, and the description of intervals.
+    """
     parts, y = list[str](), y + 8
     if len(plot.lines) > 1:
         names = [

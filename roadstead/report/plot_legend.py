@@ -26,7 +26,7 @@ class LegendEntry:
 def legend_rows(
     entries: Sequence[LegendEntry], y: float, left: float, right: float
 ) -> tuple[list[str], float]:
-    """(elements, y of their end): the entries in columns of equal width below y, row by row.
+    """Return the elements of entries in columns of equal width below y, and the y of their end.
 
     A name that is wider than the picture is wrapped.
     """

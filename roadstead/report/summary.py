@@ -92,7 +92,7 @@ class Summary:
 def summarize(result: RunResult) -> Summary:
     """Compute the figures of a run. Reasons and plugins: most pods first, then by name."""
     use = result.node_use
-    everywhere = np.ones(len(use.nodes), dtype=bool)
+    all_nodes = np.ones(len(use.nodes), dtype=bool)
     zone_of = np.array(use.zones, dtype=np.str_)
     zones = {zone: _use(use, zone_of == zone) for zone in sorted(set(use.zones))}
     return Summary(
@@ -104,7 +104,7 @@ def summarize(result: RunResult) -> Summary:
         scheduling_s=result.scheduling_s,
         elapsed_s=result.elapsed_s,
         timings_s=dict(result.timings_s),
-        utilization=_use(use, everywhere),
+        utilization=_use(use, all_nodes),
         zones=zones,
         reasons=_reasons(result.pending),
         plugins=_most_first(plugin for pod in result.pending for plugin in set(pod.plugins)),
@@ -138,12 +138,13 @@ def _reasons(pending: Iterable[PendingPod]) -> tuple[Reason, ...]:
         of_attempt = ((_of_attempt(pod.message), 0),) if pod.message else ()
         for reason, count in pod.reasons or of_attempt:
             # Reasons that differ only in names are counted together, then without names.
-            alike = _NAMES.sub(r"\1 *", reason)
-            texts[alike] = reason if texts.get(alike, reason) == reason else alike
-            pods[alike] += 1
-            nodes[alike] += count
-            first.setdefault(alike, pod.pod)
-    order = sorted(pods, key=lambda alike: (-pods[alike], texts[alike]))
+            without_names = _NAMES.sub(r"\1 *", reason)
+            is_only_text = texts.get(without_names, reason) == reason
+            texts[without_names] = reason if is_only_text else without_names
+            pods[without_names] += 1
+            nodes[without_names] += count
+            first.setdefault(without_names, pod.pod)
+    order = sorted(pods, key=lambda each: (-pods[each], texts[each]))
     return tuple(Reason(texts[each], pods[each], nodes[each], first[each]) for each in order)
 
 

@@ -18,7 +18,8 @@ class ClassTotals:
 
     def __init__(self) -> None:
         self._recorded: dict[ClassCounts, Totals] = {}
-        # By the number of the class; None for the classes that are not counted by themselves.
+        # By the number of the class; None for the classes that are counted together as one, because
+        # there are more than `MAX_COUNTED_CLASSES`.
         self._totals: dict[int | None, Totals] = {}
 
     def changed(

@@ -89,8 +89,8 @@ class Engine:
         self._stopped = StoppedNodes()
         self._recorder = recorder
         self._components = tuple(components)
-        # Most pods have no controller: only these components are called for them.
-        self._see_all_pods = tuple(each for each in components if each.sees_all_pods)
+        # Most pods have no controller. Only these components are called for them.
+        self._components_for_all_pods = tuple(each for each in components if each.sees_all_pods)
         self._events = EventHeap()
         self._arrivals: Iterator[Arrival] = merge_arrivals(scenario, seed)
         # Not carried out yet, each with the component that returned it.
@@ -246,7 +246,7 @@ class Engine:
                 f"more than {self.scenario.limits.pods:,} pods exist (limits.pods); "
                 "let fewer arrive, let them end, or raise the limit"
             )
-        for component in self._components if controller >= 0 else self._see_all_pods:
+        for component in self._components if controller >= 0 else self._components_for_all_pods:
             self._add_commands(component, component.pod_created(pod))
         self._work += 1
         if self._work >= WORK_PER_PROGRESS:
@@ -379,7 +379,7 @@ class Engine:
         self.simulated_pods.apply(pod, LifeEvent.START)
         if pod.duration_us != NEVER_US:
             self._finish_at(pod, self.now_us + pod.duration_us)
-        for component in self._components if pod.controller >= 0 else self._see_all_pods:
+        for component in self._components if pod.controller >= 0 else self._components_for_all_pods:
             self._add_commands(component, component.pod_started(pod))
 
     def _finish_at(self, pod: SimulatedPod, at_us: int) -> None:
@@ -406,7 +406,9 @@ class Engine:
             # A pod whose duration is over before its grace period ends then.
             if pod.node not in self._stopped and not 0 <= pod.due_us <= grace_over_us:
                 self._finish_at(pod, grace_over_us)
-            for component in self._components if pod.controller >= 0 else self._see_all_pods:
+            for component in (
+                self._components if pod.controller >= 0 else self._components_for_all_pods
+            ):
                 self._add_commands(component, component.pod_terminating(pod))
         else:
             self._end_now(pod, LifeEvent.VANISH, command.ending)
@@ -418,7 +420,7 @@ class Engine:
         if ending is not Ending.PREEMPTED:
             self.cluster.remove([(pod.identity, pod.facts)], self._now_s)
         self._recorder.pod_ended(pod)
-        for component in self._components if pod.controller >= 0 else self._see_all_pods:
+        for component in self._components if pod.controller >= 0 else self._components_for_all_pods:
             self._add_commands(component, component.pod_ended(pod))
 
     # Commands of components.

@@ -137,8 +137,8 @@ REMOVED: Final = frozenset({Ending.DELETED, Ending.EVICTED, Ending.PREEMPTED, En
 class ClassCounts:
     """How many pods of a class there were so far, and what became of them.
 
-    facts: of the class, None for all classes that are not counted by themselves. running: pods on
-    nodes. finished: done or failed. removed: see `REMOVED`.
+    facts: of the class, None for all classes beyond `MAX_COUNTED_CLASSES` together. running: pods
+    on nodes. finished: done or failed. removed: see `REMOVED`.
     """
 
     facts: PodFacts | None

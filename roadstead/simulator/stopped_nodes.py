@@ -17,19 +17,19 @@ class StoppedNodes:
     """The names of stopped nodes, and the pods' remaining times."""
 
     def __init__(self) -> None:
-        self._left_us: dict[str, dict[SimulatedPod, int]] = {}
+        self._remaining_us: dict[str, dict[SimulatedPod, int]] = {}
 
     def __contains__(self, name: str) -> bool:
-        return name in self._left_us
+        return name in self._remaining_us
 
     def stop(self, name: str, pods: Iterable[SimulatedPod], now_us: int) -> None:
         """Stop a node and the pods on it; nothing happens if it has stopped already."""
-        if name in self._left_us:
+        if name in self._remaining_us:
             return
-        left_us = self._left_us[name] = {}
+        remaining_us = self._remaining_us[name] = {}
         for pod in pods:
             if pod.due_us != NEVER_US:
-                left_us[pod] = pod.due_us - now_us
+                remaining_us[pod] = pod.due_us - now_us
                 pod.due_us = NEVER_US
 
     def resume(self, name: str, pods: Iterable[SimulatedPod]) -> Iterator[tuple[SimulatedPod, int]]:
@@ -38,15 +38,15 @@ class StoppedNodes:
         A terminating pod ends at once, as no process of it is left; a bound one has yet to start,
         which the caller delays as it delays every start.
         """
-        left_us = self._left_us.pop(name, None)
-        if left_us is None:
+        remaining_us = self._remaining_us.pop(name, None)
+        if remaining_us is None:
             return
         for pod in pods:
             if pod.state is LifeState.BOUND or pod.state is LifeState.TERMINATING:
                 yield pod, 0
-            elif pod in left_us:
-                yield pod, left_us[pod]
+            elif pod in remaining_us:
+                yield pod, remaining_us[pod]
 
     def drop(self, name: str) -> None:
         """Forget a node that was removed."""
-        self._left_us.pop(name, None)
+        self._remaining_us.pop(name, None)

@@ -1,7 +1,8 @@
 """Carrying out a sweep: its core, a driver, and a file of its results.
 
 Where a task ran changes no result, and results are used in the order of the tasks. So a sweep may
-begin in this process and continue in others: starting those takes seconds (`pays`).
+begin in this process and continue in others, whose start takes seconds, if that saves time
+(`pays`).
 """
 
 from __future__ import annotations

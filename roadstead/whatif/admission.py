@@ -1,8 +1,9 @@
 """The smallest changes that admit a pod which the scheduler refuses, each proven by scheduling.
 
-Order: fewer parts first; then tolerations, dropped restrictions, reduced requests, preemption; then
-the smaller reduction, or the fewer evicted pods; then the text. Pairs of changes are tried only if
-no single change but preemption admits the pod.
+A change admits a pod if the scheduler places the pod with it; admission by the API server is not
+meant. Order: fewer parts first; then tolerations, dropped restrictions, reduced requests,
+preemption; then the smaller reduction, or the fewer evicted pods; then the text. Pairs of changes
+are tried only if no single change but preemption admits the pod.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ class _Drain:
                 self._waiting.append(pod)
             else:
                 outcome, reason = exception
-                self._record(pod, DrainedPod(*_about(pod), name, outcome, reason=reason))
+                self._record(pod, DrainedPod(*_names_of(pod), name, outcome, reason=reason))
 
     def evict_round(self) -> bool:
         """Evict every pod whose budget allows it; return whether there was one."""
@@ -109,10 +109,10 @@ class _Drain:
             reason = message_of.get(copy_uid, "was preempted by another replacement")
             if copy_uid in placed:
                 reason = f"tolerates the cordon: it is placed on {placed[copy_uid]} again"
-            row = DrainedPod(*_about(pod), node, "pending", "", self.rounds, reason)
+            row = DrainedPod(*_names_of(pod), node, "pending", "", self.rounds, reason)
         else:
             note = RECREATE if is_bare else ""
-            row = DrainedPod(*_about(pod), node, "moved", placed[copy_uid], self.rounds, note)
+            row = DrainedPod(*_names_of(pod), node, "moved", placed[copy_uid], self.rounds, note)
             if not is_bare:
                 self._allowances.count_replacement(pod[1])
         self._record(pod, row)
@@ -125,7 +125,7 @@ class _Drain:
         for pod in self._waiting:
             node = self._sandbox.node_of(pod[0].uid)
             reason = self._allowances.refusal(pod[1])
-            self._record(pod, DrainedPod(*_about(pod), node, "blocked", reason=reason))
+            self._record(pod, DrainedPod(*_names_of(pod), node, "blocked", reason=reason))
         first = self._sandbox.first
         of_input = {each.uid for each in first.preempted}
         return DrainResult(
@@ -160,5 +160,6 @@ class _Drain:
         )
 
 
-def _about(pod: Pod) -> tuple[str, str]:
+def _names_of(pod: Pod) -> tuple[str, str]:
+    """Return the names of a pod and of its workload, as in `DrainedPod`."""
     return pod[0].key, workload_of(pod[1])

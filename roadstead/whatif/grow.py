@@ -11,8 +11,8 @@ The search:
    of pods without a node). If one more node of each shape would place a pod that is still pending
    there, since other pods use the added nodes, too, the caps are doubled. Pods that are then still
    pending are reported, not searched for.
-2. For each shape: reduce the counts of all other shapes, the dearest first, then its own. A count
-   is reduced to the smallest that suffices, by doubling steps from an estimate and bisection.
+2. For each shape: reduce the counts of all other shapes, the most expensive first, then its own. A
+   count is reduced to the smallest that suffices, by doubling steps from an estimate and bisection.
 3. From the cheapest of these answers: exchange nodes of one shape for fewer or cheaper ones of
    another (1:1, 2:1, 1:2), and remove single nodes, until neither succeeds.
 4. Complete runs prove the answer, and that no single node can be removed. If one does not agree,
@@ -82,8 +82,8 @@ def grow(
 class _GrowthSearch:
     """One search. runs: complete runs and trials so far.
 
-    _hopeless: UIDs of pods that no number of nodes helps. _best: cheapest sufficient counts so far.
-    _outcomes: complete runs by counts. _trials: None where complete runs decide.
+    _unplaceable: UIDs of pods that no number of nodes helps. _best: cheapest sufficient counts so
+    far. _outcomes: complete runs by counts. _trials: None where complete runs decide.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class _GrowthSearch:
         self._progress, self._runs_max = progress, max(2, runs_max)
         self._outcomes: dict[Counts, _CompleteRun] = {}
         self._trials: _Trials | None = None
-        self._hopeless: frozenset[str] = frozenset()
+        self._unplaceable: frozenset[str] = frozenset()
         self._best: Counts = ()
         names = [each.name for each in inputs.nodes]
         # A cluster is listed by name; a trace keeps its own order, with added nodes last.
@@ -114,8 +114,8 @@ class _GrowthSearch:
         self._best, is_minimal = nothing, True
         if before.missing and any(caps):
             caps, is_minimal = self._sufficient_caps(caps)
-            self._hopeless = self._run(caps).missing
-            if not before.missing <= self._hopeless:
+            self._unplaceable = self._run(caps).missing
+            if not before.missing <= self._unplaceable:
                 is_minimal = self._search_and_prove(caps, before.missing)
         return self._result_of(self._best, source, len(before.missing), is_minimal=is_minimal)
 
@@ -153,7 +153,7 @@ class _GrowthSearch:
         wanted = [pod for pod in self._inputs.pending if pod[0].uid in missing]
         try:
             if self._can_use_trials():
-                self._trials = _Trials(self._inputs, self._plan, self._hopeless)
+                self._trials = _Trials(self._inputs, self._plan, self._unplaceable)
                 self._search(caps, wanted)
                 found, self._trials, self._best = self._best, None, caps
                 if self._suffices(found):
@@ -166,7 +166,7 @@ class _GrowthSearch:
                 # No complete run has proven the answer of the trials.
                 found, self._trials = self._best, None
                 self._runs_max = self.runs + 1
-                self._best = found if self._run(found).missing <= self._hopeless else caps
+                self._best = found if self._run(found).missing <= self._unplaceable else caps
             return False
         return True
 
@@ -214,7 +214,7 @@ class _GrowthSearch:
         """Whether every pod that can be helped is placed with these nodes; keep the cheapest."""
         trials = self._trials
         if trials is None:
-            is_enough = self._run(counts).missing <= self._hopeless
+            is_enough = self._run(counts).missing <= self._unplaceable
         elif (known := trials.known.get(counts)) is not None:
             is_enough = known
         else:
@@ -236,9 +236,9 @@ class _GrowthSearch:
         )
 
     def _check_names(self, caps: Counts) -> None:
-        taken = {each.name for each in self._inputs.nodes}
+        used_names = {each.name for each in self._inputs.nodes}
         for each in self._added(caps):
-            if each.name in taken:
+            if each.name in used_names:
                 rule = "is the name of a node of the cluster: name the shape otherwise"
                 raise InputError(rule, source="catalog", obj="Node", value=f'"{each.name}"')
 
@@ -354,9 +354,9 @@ class _Trials:
     The pods are those that can be helped.
     """
 
-    def __init__(self, inputs: RunInputs, plan: RunPlan, hopeless: frozenset[str]) -> None:
+    def __init__(self, inputs: RunInputs, plan: RunPlan, unplaceable: frozenset[str]) -> None:
         self._sandbox = Sandbox(replace(inputs, pending=()), plan)
-        self._pods = [pod for pod in inputs.pending if pod[0].uid not in hopeless]
+        self._pods = [pod for pod in inputs.pending if pod[0].uid not in unplaceable]
         self.known: dict[Counts, bool] = {}
 
     def suffice(self, nodes: Sequence[NodeFacts]) -> bool:

@@ -1,4 +1,4 @@
-"""Which nodes can go while every pod keeps or finds a node.
+"""Which nodes can be removed ("can go") while every pod keeps or finds a node.
 
 Nodes are tried in order of use, the least used first. A group of nodes is cordoned and its pods
 are rescheduled; if every pod is placed and none is evicted for it, the group goes, otherwise all

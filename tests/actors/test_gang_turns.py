@@ -18,7 +18,7 @@ from tests.simulation.scenarios import GANGS as CONFIG
 @pytest.fixture(autouse=True)
 def _no_wakes(monkeypatch):
     """No gang wakes another one."""
-    monkeypatch.setattr(scheduling_queue, "MAX_WAKES", 0)
+    monkeypatch.setattr(scheduling_queue, "MAX_FAILED_REPORTS", 0)
 
 
 class Queue:

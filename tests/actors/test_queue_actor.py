@@ -24,7 +24,7 @@ from roadstead.protocol.errors import IllegalTransitionError
 from roadstead.queue import QueueState
 from roadstead.queue.reports import NodeChange, PendingReason, ReturnedPod
 from roadstead.queue.retries import MAX_CONFLICTS, MAX_FAILURES, Retries
-from roadstead.queue.scheduling_queue import MAX_WAKES
+from roadstead.queue.scheduling_queue import MAX_FAILED_REPORTS
 from tests.actors.world import GENEROUS_S, NOBODY, Fake, Fakes, batch_of, plan_of, turns
 from tests.builders import node, pod
 from tests.simulation.scenarios import GANGS
@@ -370,7 +370,7 @@ async def test_resources_no_longer_reserved_for_a_pod_wake_pods_that_lack_them(n
 
 async def test_failed_pods_stop_waking_others_after_a_while():
     queue = queue_of()
-    for number in range(MAX_WAKES):
+    for number in range(MAX_FAILED_REPORTS):
         await gives_up(queue, name=f"b{number}")
     await parked(queue, pod(cpu=100))
 
@@ -385,7 +385,7 @@ GANG = pod(cpu=50, pod_group=GroupMembership("g", 1))
 @pytest.mark.parametrize(("facts", "woken"), [(pod(cpu=100), True), (GANG, False)])
 async def test_failed_gangs_continue_to_wake_pods_without_a_gang(facts, woken):
     queue = queue_of()
-    for number in range(MAX_WAKES):
+    for number in range(MAX_FAILED_REPORTS):
         await gives_up(queue, GANG, name=f"b{number}")
     await parked(queue, facts)
 
@@ -397,7 +397,7 @@ async def test_failed_gangs_continue_to_wake_pods_without_a_gang(facts, woken):
 @pytest.mark.parametrize(("facts", "woken"), [(pod(cpu=100), True), (GANG, False)])
 async def test_in_flight_pods_without_a_gang_see_the_failure_of_gangs(facts, woken):
     queue = queue_of()
-    for number in range(MAX_WAKES):
+    for number in range(MAX_FAILED_REPORTS):
         await gives_up(queue, GANG, name=f"b{number}")
     await queue.submit(batch_of("a", facts=facts))
     lease = await leased(queue, max_pods=1)
@@ -622,7 +622,7 @@ async def leased_again(queue, name):
 
 async def test_a_bound_pod_lets_failed_pods_wake_others_again():
     queue = queue_of()
-    for number in range(MAX_WAKES + 1):
+    for number in range(MAX_FAILED_REPORTS + 1):
         await gives_up(queue, name=f"b{number}")
     await parked(queue, pod(cpu=100))
     await queue.submit(batch_of("bound"))
@@ -636,7 +636,7 @@ async def test_a_bound_pod_lets_failed_pods_wake_others_again():
 
 async def test_a_lost_race_wakes_others_any_number_of_times():
     queue = queue_of()
-    for number in range(MAX_WAKES + 1):
+    for number in range(MAX_FAILED_REPORTS + 1):
         await gives_up(queue, name=f"b{number}")
     await parked(queue, pod(cpu=100))
 

@@ -5,7 +5,7 @@ import pytest
 from roadstead.config.concurrency import DecisionTime, JobTime
 from roadstead.cycle import jobs
 from roadstead.cycle.batch import PodInCycle
-from roadstead.cycle.jobs import SimulatedLatency, job_of, kind_of, pods_of_first_job
+from roadstead.cycle.jobs import SimulatedLatency, job_of, job_kind_of, pods_of_first_job
 from roadstead.facts.pod import GroupMembership, Owner
 from roadstead.nodes.pod_class import PodClasses
 from tests.builders import pod
@@ -55,7 +55,7 @@ def test_the_first_job_has_all_of_its_present_pods():
     ],
 )
 def test_the_kind_of_a_job_is_set_by_label_then_by_profile(facts, kind):
-    assert kind_of(pod(**facts), TIME) == kind
+    assert job_kind_of(pod(**facts), TIME) == kind
 
 
 def test_decision_time_depends_on_kind_and_number_of_pods():

@@ -36,7 +36,7 @@ class Workers:
             table, profiles = NodeTable(classes), build_profiles(plan, classes)
             self._tables.append(table)
             self._scorers.append(Scorer(table, profiles))
-            self._rankers.append(Ranker(self._scorers[-1].own, table, profiles))
+            self._rankers.append(Ranker(self._scorers[-1].by_arrival, table, profiles))
         self._late = [[] for _ in range(count)]
         self._seen, self._tie_break = set(), plan.settings.tie_break
 

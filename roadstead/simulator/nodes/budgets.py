@@ -114,7 +114,7 @@ class Budgets:
     def count(self, pod: SimulatedPod, *, is_node_ready: bool) -> None:
         """Count a pod as healthy if it runs on a node that is ready, else as not healthy."""
         is_healthy = is_node_ready and pod.state is LifeState.RUNNING
-        for budget in self._of(pod.facts):
+        for budget in self._selecting(pod.facts):
             if is_healthy == (pod.uid in budget.healthy):
                 continue
             self.version += 1
@@ -131,7 +131,7 @@ class Budgets:
         """
         if pod.state is not LifeState.RUNNING:
             return ""
-        budgets = self._of(pod.facts)
+        budgets = self._selecting(pod.facts)
         if len(budgets) > 1:
             return f"{len(budgets)} budgets select it, and the Eviction API supports one"
         for budget in budgets:
@@ -166,7 +166,7 @@ class Budgets:
         self._changed.clear()
         return tuple(each.current for each in self._budgets) if is_changed else None
 
-    def _of(self, facts: PodFacts) -> tuple[_Budget, ...]:
+    def _selecting(self, facts: PodFacts) -> tuple[_Budget, ...]:
         if not self._budgets:
             return ()
         key = facts.namespace, facts.labels

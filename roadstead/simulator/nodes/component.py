@@ -5,7 +5,9 @@
        └──► NodeHealth ────────────┘
     NoExecute taints, drains ──► Evictions ──► EndPod, SetBudgets
 
-No other component changes nodes that exist. A pod that is evicted from a node whose machine has
+A mark is a cordon or a taint that was added to a node, with its cause (`NodeMarks`). A pass is a
+check of all nodes by the node lifecycle controller (`NodeHealth`). No other component changes nodes
+that exist. A pod that is evicted from a node whose machine has
 stopped ends as LOST, others as EVICTED.
 """
 

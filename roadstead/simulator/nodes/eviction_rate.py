@@ -44,7 +44,10 @@ def zone_rate(state: ZoneState, nodes: int, timings: ControllerTimings) -> float
 
 @dataclass(slots=True)
 class EvictionRate:
-    """A token bucket of one token. per_s: 0 allows nothing. free_us: when it has a token."""
+    """A token bucket with room for one token; each taint uses one.
+
+    per_s: tokens per second, 0 for none. free_us: time from which on it has a token.
+    """
 
     per_s: float
     free_us: int = 0

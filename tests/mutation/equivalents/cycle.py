@@ -106,7 +106,13 @@ SAME: tuple[Same, ...] = (
     Same(
         "roadstead/cycle/merged_lists.py",
         "no list is of use, and the scheduler looks at all rows itself, to the same result",
-        (("best_rows", "parts.append(_WorkerLists(answer, own, len(signatures), most))", "pass"),),
+        (
+            (
+                "best_rows",
+                "parts.append(_WorkerLists(answer, worker_rows, len(signatures), max_rows))",
+                "pass",
+            ),
+        ),
     ),
     Same(
         "roadstead/cycle/node_search.py",
@@ -310,7 +316,7 @@ SAME: tuple[Same, ...] = (
     Same(
         "roadstead/cycle/tentative.py",
         "a count of no nomination is never asked about",
-        (("Tentative.withdraw", "if own is not None: ...", "if True: ..."),),
+        (("Tentative.withdraw", "if nomination is not None: ...", "if True: ..."),),
     ),
     Same(
         "roadstead/cycle/continuing_batch.py",

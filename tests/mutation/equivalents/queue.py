@@ -8,7 +8,7 @@ SAME: tuple[Same, ...] = (
         "QueueSort says the same again of a pod that is like the last one",
         (
             (
-                "Rank.__call__",
+                "CachedSortKey.__call__",
                 "if pod.facts is not self._facts or pod.timestamp_s != self._timestamp_s: ...",
                 "if True: ...",
             ),
@@ -18,8 +18,8 @@ SAME: tuple[Same, ...] = (
         "roadstead/queue/queue_store.py",
         "the time is compared only once there are facts, which come with it",
         (
-            ("Rank.__init__", "0.0", "1.0"),
-            ("Rank.__init__", "self._timestamp_s = 0.0", "pass"),
+            ("CachedSortKey.__init__", "0.0", "1.0"),
+            ("CachedSortKey.__init__", "self._timestamp_s = 0.0", "pass"),
         ),
     ),
     Same(
