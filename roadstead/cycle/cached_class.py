@@ -22,13 +22,13 @@ class CachedClass:
     class_input: the results, as a batch begins with them. They may be shared: then their evaluation
     is that of another class of the same shape (`ClassInput.shared_evaluation`). validity: the
     inputs of the results, and the pods that were compared with them since.
-    inputs_without_current: the inputs without the state that some filters read anew at each call
-    (`FilterPlugin.reads_current`); unset for shared results.
+    lasting_inputs: the inputs without the state that some filters read anew at each call
+    (`FilterPlugin.reads_current`; the kernel calls them before each pod); unset for shared results.
     """
 
     class_input: ClassInput
     validity: Validity
-    inputs_without_current: Inputs = (-1, None)
+    lasting_inputs: Inputs = (-1, None)
 
     def holds(self, inputs: Inputs, table: NodeTable, profile: Profile) -> bool:
         """Whether the results are still valid.
@@ -40,8 +40,8 @@ class CachedClass:
             return False
         return self.validity.holds(table, profile, profile.cross_node, pod)
 
-    def holds_without_current(
-        self, inputs_without_current: Inputs, table: NodeTable, profile: Profile
+    def holds_without_per_pod_filters(
+        self, lasting_inputs: Inputs, table: NodeTable, profile: Profile
     ) -> bool:
         """Whether the results are valid, except those of filters that read the current state.
 
@@ -51,7 +51,7 @@ class CachedClass:
         class_input, evaluation = self.class_input, self.class_input.scores.evaluation
         per_pod = filters_called_per_pod(evaluation)
         is_shared = class_input.shared_evaluation is not None
-        if not per_pod or is_shared or self.inputs_without_current != inputs_without_current:
+        if not per_pod or is_shared or self.lasting_inputs != lasting_inputs:
             return False
         # The kernel adds placements to outcomes that depend on other nodes. And a PreScore that
         # read which rows are feasible does not run again when these filters change them.

@@ -76,7 +76,7 @@ class ClassResults:
             cached.holds(inputs, self._table, profile)
             or (
                 pod.substitute is not None
-                and self._holds_without_current(cached, pod, profile, compiled_kernel)
+                and self._holds_without_per_pod_filters(cached, pod, profile, compiled_kernel)
             )
         ):
             cached = (
@@ -88,7 +88,7 @@ class ClassResults:
             self._own.put(pod.signature, cached, len(self._table), shares=shares)
         return cached
 
-    def _holds_without_current(
+    def _holds_without_per_pod_filters(
         self,
         cached: CachedClass,
         pod: PodInCycle,
@@ -98,7 +98,7 @@ class ClassResults:
         if compiled_kernel is None or compiled_kernel.code is None:
             return False
         inputs = lasting_inputs_of(self._table, profile, pod.evaluated)
-        return cached.holds_without_current(inputs, self._table, profile)
+        return cached.holds_without_per_pod_filters(inputs, self._table, profile)
 
     def _shared_results(
         self,
@@ -149,9 +149,9 @@ class ClassResults:
         scores = self._new_scores(profile, pod) if cached is None else cached.class_input.scores
         scores.evaluation.worker_results = self.worker_results.pop(pod.signature, None)
         validity = Validity(inputs, self._table.columns.changes)
-        without_current = lasting_inputs_of(self._table, profile, pod.evaluated)
+        lasting_inputs = lasting_inputs_of(self._table, profile, pod.evaluated)
         try:
-            found = CachedClass(run_class(scores), validity, without_current)
+            found = CachedClass(run_class(scores), validity, lasting_inputs)
         except UnsupportedError as unsupported:
             raise with_pod_name(unsupported, pod) from unsupported
         if profile.has_shape(pod.pod_class) and is_shareable(found.class_input):

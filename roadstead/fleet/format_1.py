@@ -63,14 +63,14 @@ def read_format_1(file: BinaryIO) -> Trace:
 
 
 def _decompress(packed: bytes) -> bytes:
-    inflate = zlib.decompressobj()
+    decompressor = zlib.decompressobj()
     try:
-        body = inflate.decompress(packed, BODY_MAX_BYTES + 1)
+        body = decompressor.decompress(packed, BODY_MAX_BYTES + 1)
     except zlib.error as error:
         raise InputError("is damaged: it does not decompress") from error
     if len(packed) > BODY_MAX_BYTES or len(body) > BODY_MAX_BYTES:
         raise InputError(f"holds more than {BODY_MAX_BYTES} bytes")
-    if not inflate.eof or inflate.unused_data:
+    if not decompressor.eof or decompressor.unused_data:
         raise InputError("is damaged: it is cut short or goes on after its end")
     return body
 

@@ -159,12 +159,12 @@ class TraceReader:
         self._digest.update(frame_type + content)
         return frame_type, content
 
-    def _decoded(self, kind: type[T], content: bytes, expected: bool = True) -> T:
+    def _decoded(self, frame_class: type[T], content: bytes, expected: bool = True) -> T:
         """Decode a frame. expected: whether the frame has the type of this dataclass."""
         try:
             if not expected:
-                raise CodecError(f"no {kind.__name__}")
-            return from_wire(kind, unpack(content))
+                raise CodecError(f"no {frame_class.__name__}")
+            return from_wire(frame_class, unpack(content))
         except CodecError as error:
             raise InputError(f"is damaged, or not of this release: {error}") from error
 
@@ -215,12 +215,12 @@ class TraceReader:
 
 
 def _decompress(compressed: bytes, compressed_bytes: int, uncompressed_bytes: int) -> bytes:
-    inflate = zlib.decompressobj()
+    decompressor = zlib.decompressobj()
     try:
-        content = inflate.decompress(compressed, uncompressed_bytes + 1)
+        content = decompressor.decompress(compressed, uncompressed_bytes + 1)
     except zlib.error as error:
         raise InputError("is damaged: it does not decompress") from error
-    if len(compressed) != compressed_bytes or not inflate.eof or inflate.unused_data:
+    if len(compressed) != compressed_bytes or not decompressor.eof or decompressor.unused_data:
         raise InputError("is damaged: it is cut short or goes on after its end")
     if len(content) != uncompressed_bytes:
         raise InputError("is damaged: a frame does not have the size that it states")

@@ -1,4 +1,4 @@
-"""Omega's cell: machines with their free resources, and the commit rule of their shared state.
+"""Omega's cell (a cluster): machines with their free resources, and the rule of commits on them.
 
 Schedulers decide on a View, which may be stale; `Cell.commit` detects conflicts. The rule is
 Omega's (Schwarzkopf et al., EuroSys 2013, sections 3.4 and 5.2; `CellState.commit` of
@@ -76,7 +76,7 @@ class Cell:
         return rank_among_equals(tasks) < room(self.free[tasks], request)
 
     def claim(self, tasks: Ints, request: Ints) -> None:
-        """Subtract the requests without a check, and mark the machines as changed."""
+        """Allocate the requests without a check, and increase the versions of the machines."""
         np.subtract.at(self.free, tasks, request)
         np.add.at(self.version, tasks, 1)
         self._used += len(tasks) * request

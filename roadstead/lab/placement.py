@@ -43,15 +43,15 @@ def first_fit(
     drawn_rows = drawn[rank_among_equals(drawn) < room(free[drawn], request)][:count]
     if len(drawn_rows) == count:
         return drawn_rows
-    left = room(free, request)
-    np.subtract.at(left, drawn_rows, 1)
-    pool = np.flatnonzero(left > 0)
+    room_left = room(free, request)
+    np.subtract.at(room_left, drawn_rows, 1)
+    pool = np.flatnonzero(room_left > 0)
     while len(drawn_rows) < count and pool.size:
         drawn = random.choice(pool, size=2 * (count - len(drawn_rows)) + EXTRA_DRAWS)
-        found = drawn[rank_among_equals(drawn) < left[drawn]][: count - len(drawn_rows)]
+        found = drawn[rank_among_equals(drawn) < room_left[drawn]][: count - len(drawn_rows)]
         drawn_rows = np.concatenate((drawn_rows, found))
-        np.subtract.at(left, found, 1)
-        pool = pool[left[pool] > 0]
+        np.subtract.at(room_left, found, 1)
+        pool = pool[room_left[pool] > 0]
     return drawn_rows
 
 
@@ -101,7 +101,7 @@ def sampled(sample: int, score: Score) -> Place:
     ) -> Ints:
         rows = np.flatnonzero(has_room(free, request))
         free, capacity = free[rows], np.broadcast_to(capacity, free.shape)[rows]
-        left = room(free, request)
+        room_left = room(free, request)
         scores = score(free - request, capacity)
         pool, chosen = np.arange(len(rows)), list[int]()
         while len(chosen) < count and pool.size:
@@ -109,9 +109,9 @@ def sampled(sample: int, score: Score) -> Place:
             at = drawn[scores[pool[drawn]].argmax()]
             row = int(pool[at])
             chosen.append(row)
-            left[row] -= 1
+            room_left[row] -= 1
             free[row] -= request
-            if left[row]:
+            if room_left[row]:
                 one = slice(row, row + 1)
                 scores[one] = score(free[one] - request, capacity[one])
             else:

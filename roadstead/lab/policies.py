@@ -149,7 +149,7 @@ class PolicyRun:
         phase.used += self._busy
         phase.conflicts += int(assigned.lost.sum())
         for scheduler, count in enumerate(assigned.won.tolist()):
-            self._place(scheduler, step, count, phase)
+            self._record_placed(scheduler, step, count, phase)
 
     def _add_arrivals(self, step: int, load: float) -> None:
         model = self.model
@@ -207,7 +207,7 @@ class PolicyRun:
         ):
             self.ends.setdefault(end_step, []).append(group)
 
-    def _place(self, scheduler: int, step: int, count: int, phase: _Phase) -> None:
+    def _record_placed(self, scheduler: int, step: int, count: int, phase: _Phase) -> None:
         """Record `count` placed tasks of a scheduler: its oldest ones."""
         phase.placed += count
         self.waiting[scheduler] -= count

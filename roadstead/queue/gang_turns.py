@@ -25,7 +25,7 @@ from roadstead.queue.pods import QueuedPod, QueueState
 class GangTurns:
     """The gang whose turn it is (`_turn`), and those whose turns follow (`_next`).
 
-    `_freed`: gangs that freed resources, for which no other gang was woken.
+    `_freed`: gangs that freed resources, for which no other gang was requeued.
     """
 
     def __init__(self, core: QueueCore[OccurredEvent], members: GroupMembers) -> None:
@@ -35,7 +35,7 @@ class GangTurns:
         self._turn: GroupKey | None = None
 
     def freed(self, pods: Iterable[str]) -> None:
-        """Record pods that freed resources, for which no other gang was woken."""
+        """Record pods that freed resources, for which no other gang was requeued."""
         gangs = {self._members.group_of(uid) for uid in pods}
         self._freed |= {key for key in gangs if key is not None and key != self._turn}
 

@@ -57,9 +57,11 @@ def _table(planned: ScenarioSweep, points: Points, metrics: Sequence[str]) -> It
     heads = "".join(f"<th>{text(each)}</th>" for each in (*keys, "runs", *metrics))
     yield f'<div class="wide"><table><tr>{heads}</tr>'
     for values, count, found in points[:ROWS_MAX]:
-        given = "".join(f'<td class="word">{text(value_text(values[key]))}</td>' for key in keys)
+        value_cells = "".join(
+            f'<td class="word">{text(value_text(values[key]))}</td>' for key in keys
+        )
         cells = "".join(f"<td>{_cell(found.get(name))}</td>" for name in metrics)
-        yield f"<tr>{given}<td>{count}</td>{cells}</tr>"
+        yield f"<tr>{value_cells}<td>{count}</td>{cells}</tr>"
     yield "</table></div>"
     if len(points) > ROWS_MAX:
         yield f"<p>The first {ROWS_MAX:,} of {len(points):,}; sweep.json has all.</p>"

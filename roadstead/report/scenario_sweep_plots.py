@@ -1,4 +1,7 @@
-"""Plots of a sweep of a scenario: each metric over the first varied key, a line for each others."""
+"""Plots of a sweep of a scenario: each metric over the first varied key.
+
+A line of a plot is a combination of values of the other keys.
+"""
 
 from __future__ import annotations
 
@@ -44,15 +47,15 @@ def varying_metrics(points: Points) -> tuple[list[str], list[str]]:
     return [name for name in names if name not in same], same
 
 
-def sweep_plots(planned: ScenarioSweep, points: Points, metrics: Sequence[str]) -> list[Plot]:
+def sweep_plots(sweep: ScenarioSweep, points: Points, metrics: Sequence[str]) -> list[Plot]:
     """Return a plot for each metric, of at most PLOTS_MAX; none without a varied key."""
-    if not planned.axes:
+    if not sweep.axes:
         return []
-    return [_plot(planned, points, metric) for metric in metrics[:PLOTS_MAX]]
+    return [_plot(sweep, points, metric) for metric in metrics[:PLOTS_MAX]]
 
 
-def _plot(planned: ScenarioSweep, points: Points, metric: str) -> Plot:
-    (key, values), *others = planned.axes
+def _plot(sweep: ScenarioSweep, points: Points, metric: str) -> Plot:
+    (key, values), *others = sweep.axes
     xs, categories = axis_values([_axis_value(each) for each in values])
     x_of = dict(zip(map(value_text, values), xs, strict=True))
     lines: dict[str, dict[float, Band]] = {}
@@ -73,7 +76,7 @@ def _plot(planned: ScenarioSweep, points: Points, metric: str) -> Plot:
             for name, line in list(lines.items())[:LINES_MAX]
         ),
         categories,
-        interval=f"Lowest to highest of {len(planned.seeds)} seeds; marker: median",
+        interval=f"Lowest to highest of {len(sweep.seeds)} seeds; marker: median",
         notes=tuple(notes),
     )
 
@@ -85,7 +88,10 @@ def _axis_value(value: object) -> object:
 
 
 def titles(metric: str) -> tuple[str, str]:
-    """Return the title of a metric, and its amount with unit."""
-    name, _, of = metric.partition(" ")
+    """Return the title of a metric, and its amount with unit.
+
+    metric: the name, which may be followed by a space and an owner or a resource.
+    """
+    name, _, owner = metric.partition(" ")
     title, amount = TITLES.get(name, (name, ""))
-    return f"{title} of {of}" if of else title, amount
+    return f"{title} of {owner}" if owner else title, amount

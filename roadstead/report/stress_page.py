@@ -57,11 +57,11 @@ def _table(swept: SweepResult, points: Sequence[Point]) -> str:
     head = "".join(f"<th>{escape(each)}</th>" for each in (*names, *metrics))
     rows = []
     for point in points:
-        given = "".join(
+        value_cells = "".join(
             f'<td class="word">{escape(str(point.values[name]))}</td>' for name in names
         )
         cells = "".join(f"<td>{_cell(point.bands[name])}</td>" for name in metrics)
-        rows.append(f"<tr>{given}{cells}</tr>")
+        rows.append(f"<tr>{value_cells}{cells}</tr>")
     return f'<div class="wide"><table><tr>{head}</tr>{"".join(rows)}</table></div>'
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 
 class Delay:
-    """When the scheduler is free again.
+    """The time from which on the scheduler may begin the next batch (free_us).
 
     durations: time of one decision after the other, in microseconds. read_us: in place of them, a
     clock, by which the time that a batch really took is measured; then runs differ from each other.

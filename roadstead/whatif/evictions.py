@@ -18,7 +18,8 @@ from roadstead.report.drain_result import Outcome
 from roadstead.whatif.changes import UNSCHEDULABLE
 from roadstead.whatif.sandbox import Sandbox, Scheduled
 
-# Reasons why a pod is not evicted, or what an eviction requires.
+# Reasons why a pod is not evicted, or what an eviction requires. BARE: without a controller.
+# MIRROR: the API object of a static pod, which the kubelet creates.
 DAEMON: Final = "belongs to a DaemonSet (kubectl drain: --ignore-daemonsets)"
 MIRROR: Final = "is a static pod of the node"
 ENDING: Final = "is being deleted"

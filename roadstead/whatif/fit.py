@@ -143,6 +143,8 @@ class _Counter:
         while self.rounds < self._max_rounds:
             size = min(size, self._max_rounds - self.rounds)
             pods = self._copies(size)
+            # A batch that does not fit is removed, so it may end at the first refusal. A single
+            # round is decided to its end, to know which of its replicas are refused.
             scheduled = self._sandbox.schedule([pod for pod, _ in pods], until_refused=size > 1)
             if not scheduled.pending:
                 self._count_rounds(scheduled.placed, size)
@@ -151,6 +153,7 @@ class _Counter:
                 self._stop(pods, scheduled)
                 return
             elif len(self._specs) == 1 and (fitting := _prefix(pods, scheduled)):
+                # Equal pods are refused alike: only the next one is still tried, for its reason.
                 self._sandbox.remove(each.uid for each in scheduled.pending)
                 self._count_rounds(scheduled.placed, fitting)
                 size, is_growing = 1, False

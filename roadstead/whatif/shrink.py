@@ -72,7 +72,7 @@ def shrink(
 class _EmptyingSearch:
     """Empties nodes of a sandbox, as many as possible.
 
-    gone: nodes that can go, in order. trials: so far. is_complete: every candidate was tried.
+    gone: nodes that were emptied, in order. trials: so far. is_complete: every candidate was tried.
     """
 
     def __init__(self, sandbox: Sandbox, progress: OnProgress, trials_max: int) -> None:
@@ -143,7 +143,7 @@ class _Proof:
 
 
 def _proven(inputs: RunInputs, plan: RunPlan, gone: Sequence[str]) -> tuple[list[str], _Proof]:
-    """Return the nodes that can go at once: all, or the longest proven beginning."""
+    """Return the nodes that can go at once: all, or the first ones, as many as are proven."""
     count, runs = len(gone), 0
     while True:
         runs += 1

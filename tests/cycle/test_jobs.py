@@ -5,7 +5,7 @@ import pytest
 from roadstead.config.concurrency import DecisionTime, JobTime
 from roadstead.cycle import jobs
 from roadstead.cycle.batch import PodInCycle
-from roadstead.cycle.jobs import SimulatedLatency, job_of, job_kind_of, pods_of_first_job
+from roadstead.cycle.jobs import SimulatedLatency, job_kind_of, job_of, pods_of_first_job
 from roadstead.facts.pod import GroupMembership, Owner
 from roadstead.nodes.pod_class import PodClasses
 from tests.builders import pod
