@@ -28,9 +28,9 @@ MAX_WORKER_RESULTS = 512
 class ClassResults:
     """The results of classes.
 
-    memory_sharers: number of these objects that share the memory for classes. _own: by class.
-    _shared: those that classes of one shape share, by profile and shape. worker_results: of users'
-    plugins, by class, until they are used.
+    memory_sharers: number of these objects that share the memory for classes. _own: results by
+    class. _shared: results that classes of one shape (that differ in resource amounts only) share,
+    by profile and shape. worker_results: of users' plugins, by class, until they are used.
     """
 
     def __init__(self, table: NodeTable, memory_sharers: int) -> None:

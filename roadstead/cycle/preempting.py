@@ -3,7 +3,8 @@
     failed ──► dry_run_to_make ──► DryRun ──► dry run ──► post_filter_result ──► node, victims
                       └────────── no plugin wants one ──────────^
 
-The caller makes the dry run and sends its candidates to extenders.
+A dry run finds the nodes on which the pod would fit without pods of lower priority, and the victims
+there (upstream's DryRunPreemption). The caller makes it and sends its candidates to extenders.
 """
 
 from __future__ import annotations

@@ -65,10 +65,10 @@ def generate_fleet(nodes: int, pods: int, seed: int, *, zones: int = 4) -> Trace
         if (size, model) not in facts_of:
             facts_of[size, model] = _pod(pod_sizes[size], MODEL_CONSTRAINTS[model][0])
         classes.append(facts_of[size, model])
-    return arriving(f"generated, seed {seed}", DEMO_NAMESPACE, fleet, classes, seed)
+    return trace_of_arrivals(f"generated, seed {seed}", DEMO_NAMESPACE, fleet, classes, seed)
 
 
-def arriving(
+def trace_of_arrivals(
     source: str,
     namespace: str,
     nodes: Iterable[NodeFacts],

@@ -109,7 +109,7 @@ def _devices(node: NodeFacts) -> tuple[DeviceFacts, ...]:
 
 
 def _templates(classes: Iterable[PodFacts]) -> dict[str, ClaimSpec]:
-    """Return what claims ask for, by namespace and name of their template."""
+    """Return the specs of claims, by namespace and name of their template."""
     return {
         f"{facts.namespace}/{_template(milli)}": _spec(milli)
         for facts in classes

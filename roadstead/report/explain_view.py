@@ -138,8 +138,9 @@ def refusals(explanation: Explanation) -> list[FilteredNodes]:
     nodes: dict[Status, list[str]] = {}
     for name, status in zip(explanation.names, explanation.statuses, strict=True):
         if status is not None:
-            same = Status(status.code, tuple(sorted(status.reasons)), status.plugin)
-            nodes.setdefault(same, []).append(name)
+            # Plugins may return the same reasons in another order.
+            ordered = Status(status.code, tuple(sorted(status.reasons)), status.plugin)
+            nodes.setdefault(ordered, []).append(name)
     found = [_refusal(status, names) for status, names in nodes.items()]
     return sorted(found, key=lambda each: (-len(each.nodes), each.plugin, each.reason))
 

@@ -64,7 +64,8 @@ def _add(
     nodes: Sequence[NodeFacts],
 ) -> None:
     """Add the requests of pods to the rows of their nodes. row, column: node, resource → index."""
-    # By id of the facts, which many pods share; the facts are kept so that no id is used again.
+    # Requests by resource. By id of the facts, which many pods share; the facts are kept so that no
+    # id is used again.
     vectors: dict[int, tuple[PodFacts, NDArray[np.int64]]] = {}
     for node, facts in pods:
         index = row.get(node)

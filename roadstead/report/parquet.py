@@ -140,7 +140,7 @@ def main() -> None:
     # No core dump if the reader aborts.
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     if sys.platform == "linux":
-        # A page of a few bytes may expand to any size.
+        # A compressed page of a few bytes may decompress to any size.
         hard_limit = resource.getrlimit(resource.RLIMIT_AS)[1]
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY_MAX_BYTES, hard_limit))
     for request in sys.stdin:

@@ -1,4 +1,7 @@
-"""Names of the shapes of nodes, by which answers count nodes and replicas."""
+"""Names of the shapes of nodes, by which answers count nodes and replicas.
+
+The shape of a node is its instance type or, without that label, its allocatable amounts.
+"""
 
 from __future__ import annotations
 

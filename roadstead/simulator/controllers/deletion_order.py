@@ -1,6 +1,6 @@
 """Which pods of a ReplicaSet are deleted first (upstream controller_utils.go, ActivePodsWithRanks).
 
-The first rule that tells two pods apart decides; the pod that is named first is deleted first:
+The first rule by which two pods differ decides; the pod that it names first is deleted first:
 
 1. without a node, with one
 2. not running, running (with a node, a pod that does not run yet is pending)

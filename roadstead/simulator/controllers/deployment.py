@@ -50,6 +50,7 @@ class DeploymentCore(ReplicaSetsCore):
         if self.plan.recreates:
             self._recreate()
         else:
+            # Each step may allow the next one; no time passes between them.
             while self._grow_new() or self._shrink_old():
                 pass
         for each in self.sets.values():

@@ -51,7 +51,7 @@ class Drain:
 
     def next_try_us(self, now_us: int) -> int:
         """Return when refused evictions are tried next, given that a budget has changed now."""
-        # Rounded up: the first try from now on in the rhythm that began with the drain.
+        # Tries are made at multiples of RETRY_US since the drain began; this is the next one.
         rounds = -(-(now_us - self.began_us) // RETRY_US)
         at_us = self.began_us + rounds * RETRY_US
         return at_us if at_us > self.tried_us else at_us + RETRY_US
