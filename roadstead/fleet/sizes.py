@@ -1,4 +1,4 @@
-"""Rounded statistics of the openb trace: sizes of nodes and pods, and their frequencies.
+"""Rounded statistics of openb, a published trace of a GPU cluster: sizes of nodes and pods.
 
 From the lists of "Beware of Fragmentation" (USENIX ATC'23): the node sizes by count, the
 most frequent pod sizes by their share of all pods, GPU model constraints by their share of one-GPU

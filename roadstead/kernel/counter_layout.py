@@ -1,6 +1,8 @@
 """Layout of counters (counts by topology domain) and of the classes that share them, as arrays.
 
-For counters, counter sets and pod profiles see `counter_arrays.py`.
+A counter set is the counters that classes share, a pod profile what a placed pod adds to counters;
+`counter_arrays.py` describes both. Classes that differ in resource amounts alone share an
+evaluation, and so its counters (`covered_classes.SharedEvaluation`).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 After Feng et al., "Scaling Large Production Clusters with Partitioned Synchronization" (USENIX ATC
 2021). A slot is the room for one task. S slots are divided into P partitions. Each scheduler has a
 view (a copy of the state) of all slots. In each sync gap G the view is refreshed, one partition
-after another and at each time a different one for each scheduler (ParSync), or all at once
+after another and at each time a different one for each scheduler (ParSync), or all at the same time
 (StateSync, `partitions` = 1). A scheduler picks slots that are idle in its view, with a preference
 for high scores. A slot that another scheduler has occupied is a conflict, and the task is tried
 again.

@@ -34,7 +34,7 @@ def constraint_heavy(nodes: int, pods: int, seed: int) -> tuple[list[NodeFacts],
     draw = random.Random(f"constraint-heavy {seed}")  # noqa: S311
     templates = [
         make(app)
-        for make in (_spread, _alone_on_host, _plain_or_repelling, _single)
+        for make in (_spread, _alone_on_host, _plain_or_anti_affinity, _single)
         for app in range(APPS)
     ]
     chosen = [templates[draw.randrange(len(templates))] for _ in range(pods)]
@@ -111,7 +111,7 @@ def _alone_on_host(app: int) -> PodFacts:
     return _pod(f"shy-{app}", pod_anti_affinity=(_anti_affinity_to(f"shy-{app}"),))
 
 
-def _plain_or_repelling(app: int) -> PodFacts:
+def _plain_or_anti_affinity(app: int) -> PodFacts:
     """A pod without constraints (odd `app`), or one that keeps such pods off its host."""
     return (
         _pod(f"feared-{app}")

@@ -1,6 +1,6 @@
 """Containers of pods, one for each state. A pod is in one container at a time.
 
-Each container has `put` and `remove`, which add and remove several pods at once.
+Each container has `put` and `remove`, which add and remove several pods in one call.
 """
 
 from __future__ import annotations

@@ -105,7 +105,7 @@ class SetBudgets:
 
 @dataclass(frozen=True, slots=True)
 class WakeAt:
-    """Call `wake` of the component with this key at a time; at once if the time has passed."""
+    """Call `wake` of the component with this key at a time; immediately if the time has passed."""
 
     at_us: int
     key: tuple[str | int, ...]

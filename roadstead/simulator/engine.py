@@ -254,7 +254,7 @@ class Engine:
         return pod
 
     def _place(self, pod: SimulatedPod) -> bool:
-        """Bind a new pod at once, if nothing waits before it and it fits."""
+        """Bind a new pod immediately, if nothing waits before it and it fits."""
         if self._delay is not None:
             return False
         node = self.cluster.place((pod.identity, pod.facts), self._now_s)
@@ -395,7 +395,7 @@ class Engine:
             self._end_now(pod, LifeEvent.FINISH, pod.ends_as)
 
     def _end(self, command: EndPod) -> None:
-        """Begin a graceful deletion, or end a pod at once."""
+        """Begin a graceful deletion, or end a pod immediately."""
         pod = self.simulated_pods.by_uid.get(command.uid)
         if pod is None or (pod.state is LifeState.TERMINATING and command.is_graceful):
             return

@@ -6,7 +6,7 @@ on the node. The metric is the mean fragment over the typical pods, summed over 
 are those of the classes with most pods so far.
 
 The largest pod has the proportions of the median typical pod and fits on one node: its amounts are
-the largest multiple of the median requests for which one node has room in all resources at once.
+the largest multiple of the median requests for which one node has room in all resources together.
 The maxima of single resources may be on different nodes, so no pod of that size need fit.
 """
 

@@ -36,7 +36,7 @@ DEFAULT_ROLLOUT_BOUND: Final = Share(basis_points=2_500)
 class TimedToleration:
     """A toleration of NoExecute taints, with the time for which it holds.
 
-    operator, effect: as in `Toleration`. tolerated_us: NEVER_US for ever, 0 evicts at once.
+    operator, effect: as in `Toleration`. tolerated_us: NEVER_US for ever, 0 evicts immediately.
     """
 
     key: str

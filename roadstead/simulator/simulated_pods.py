@@ -9,8 +9,8 @@ States and events, as `scripts/diagrams.py` draws them from `simulator.simulated
     ENDED       (no event is allowed)
 
 A bound pod runs after the start delay. `terminate` is a graceful deletion: the pod still uses its
-node until its grace period or its own duration is over. `vanish` ends a pod at once: preempted, on
-a lost node, or deleted by force.
+node until its grace period or its own duration is over. `vanish` ends a pod immediately: preempted,
+on a lost node, or deleted by force.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """StoppedNodes: nodes whose machine has stopped, and the effect on the pods on them.
 
-The cluster does not know at once that a machine has stopped: its pods stay bound, and more may be
-bound to it until its node is not ready. None of them makes progress: no pod starts, finishes, or
+The cluster does not know immediately that a machine has stopped: its pods stay bound, and more may
+be bound to it until its node is not ready. None of them makes progress: no pod starts, finishes, or
 completes its termination there. When the machine is back, each continues with the time it had left.
 """
 
@@ -35,8 +35,8 @@ class StoppedNodes:
     def resume(self, name: str, pods: Iterable[SimulatedPod]) -> Iterator[tuple[SimulatedPod, int]]:
         """Start a node again; yield the pods with a next step, and the time until then.
 
-        A terminating pod ends at once, as no process of it is left; a bound one has yet to start,
-        which the caller delays as it delays every start.
+        A terminating pod ends immediately, as no process of it is left; a bound one has yet to
+        start, which the caller delays as it delays every start.
         """
         remaining_us = self._remaining_us.pop(name, None)
         if remaining_us is None:

@@ -4,9 +4,10 @@
       └───── else ──► submit ──► LocalRun: queue, scheduler, cache, TrustedCommits ──► on its node
     remove ──► off its node ──► waiting pods that this helps are tried again
 
-In virtual time pods arrive one by one, and most of them fit at once. Such a pod needs no queue, no
-lease, no assumption and no transaction, as nothing could refuse it there: `place` decides it with
-the scheduler's own batch builder and adds it to the table. All others are decided by `LocalRun`.
+In virtual time pods arrive one by one, and most of them fit immediately. Such a pod needs no queue,
+no lease, no assumption and no transaction, as nothing could refuse it there: `place` decides it
+with the scheduler's own batch builder and adds it to the table. All others are decided by
+`LocalRun`.
 """
 
 from __future__ import annotations
@@ -143,7 +144,7 @@ class VirtualCluster:
         self._run.add_running(pods, nodes)
 
     def place(self, pod: Pod, now_s: float) -> str | None:
-        """Decide a new pod at once if nothing waits before it; return its node.
+        """Decide a new pod immediately if nothing waits before it; return its node.
 
         None if the pod was not added; it is to be submitted then.
         """
@@ -352,7 +353,7 @@ def _uncounted_state(plan: RunPlan) -> ClusterState:
 
 
 def _decides_alone(plan: RunPlan, batches: BatchBuilder) -> bool:
-    """Whether one pod is decided on the current table, at once, and without calls of extenders."""
+    """Whether one pod is decided immediately, on the current table, without calls of extenders."""
     settings = plan.settings
     return (
         settings.concurrency == "exact"

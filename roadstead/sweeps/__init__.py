@@ -1,8 +1,8 @@
 """Sweeps: many independent tasks, run in this process, in others, or on all nodes of a Ray cluster.
 
 `SweepCore` decides which task is started next; a driver (`drivers.py`) runs it and reports its end.
-`carry_out` connects both. `ResultsFile` stores each result at once, so that a stopped sweep can be
-continued. A task is plain data for a function that `functions.py` names.
+`carry_out` connects both. `ResultsFile` stores each result immediately, so that a stopped sweep can
+be continued. A task is plain data for a function that `functions.py` names.
 
 A result depends on the data of its task alone: not on where it ran, when, or how often.
 

@@ -3,7 +3,7 @@
 Nodes are tried in order of use, the least used first. A group of nodes is cordoned and its pods
 are rescheduled; if every pod is placed and none is evicted for it, the group goes, otherwise all
 of that is undone. Groups double after a success and halve after a failure. Finally a fresh copy of
-the cluster proves the answer: all nodes that can go are cordoned at once and all their pods
+the cluster proves the answer: all nodes that can go are cordoned together and all their pods
 rescheduled; if that fails, the last nodes stay. So `roadstead drain` of these nodes leaves nothing
 pending, apart from budgets. The answer need not be the largest possible set.
 """
@@ -132,7 +132,7 @@ class _EmptyingSearch:
 
 @dataclass(frozen=True, slots=True)
 class _Proof:
-    """Nodes emptied at once on a fresh copy. moved, daemons: pods by node. pods: those moved."""
+    """Nodes emptied together on a fresh copy. moved, daemons: pods by node. pods: those moved."""
 
     pods: tuple[Pod, ...]
     moved: Counter[str]
@@ -143,7 +143,7 @@ class _Proof:
 
 
 def _proven(inputs: RunInputs, plan: RunPlan, gone: Sequence[str]) -> tuple[list[str], _Proof]:
-    """Return the nodes that can go at once: all, or the first ones, as many as are proven."""
+    """Return the nodes that can go together: all, or the first ones, as many as are proven."""
     count, runs = len(gone), 0
     while True:
         runs += 1
@@ -179,7 +179,7 @@ def _use(node: NodeFacts, pods: Sequence[Pod]) -> float:
 
 
 def _budgets(plan: RunPlan, pods: Sequence[Pod]) -> tuple[BudgetReport, ...]:
-    """Return what each budget would answer if all evictions were requested at once."""
+    """Return what each budget would answer if all evictions were requested together."""
     allowances = Allowances(plan.cluster.budgets)
     allowed = dict(allowances.left)
     count, refused = Counter[str](), Counter[str]()

@@ -20,7 +20,7 @@ from roadstead.simulator.times import NEVER_US, SECOND_US
 PAUSE_US: Final = SECOND_US
 """How long a controller pauses when a pod ended at the time of its creation.
 
-The pod that replaces it might end at once, too, so that virtual time would never pass.
+The pod that replaces it might end immediately, too, so that virtual time would never pass.
 """
 
 _CORES: Final[Mapping[ControllerKind, type[ControllerCore]]] = {

@@ -9,8 +9,8 @@ States and events, as `scripts/diagrams.py` draws them from `simulator.nodes.hea
 A silent node is still ready in the API. When it has been silent for the grace period, its status is
 unknown: it is not ready, and it gets the NoSchedule taint. The node then waits in the queue of its
 zone for the NoExecute taint, which is added at the rate of the zone. When the node answers, the
-NoSchedule taint is removed at once, and NoExecute by the next pass over the nodes. Passes are made
-at whole multiples of PASS_US; a pass that would find nothing new is left out.
+NoSchedule taint is removed immediately, and NoExecute by the next pass over the nodes. Passes are
+made at whole multiples of PASS_US; a pass that would find nothing new is left out.
 
 Upstream: pkg/controller/nodelifecycle/node_lifecycle_controller.go, 1.34 (monitorNodeHealth,
 processTaintBaseEviction, handleDisruption, doNoExecuteTaintingPass).

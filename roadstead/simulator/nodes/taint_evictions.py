@@ -16,7 +16,7 @@ from roadstead.simulator.times import NEVER_US
 
 @dataclass(frozen=True, slots=True)
 class PlannedEviction:
-    """A pod to evict at a time, unless the plan is cancelled. taints: for people."""
+    """A pod to evict at a time, unless the plan is cancelled. taints: their text for events."""
 
     uid: str
     at_us: int
