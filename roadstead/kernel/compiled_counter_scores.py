@@ -1,7 +1,8 @@
 """Compiled scores by counters: spread constraints and preferred inter-pod affinity.
 
 The arithmetic is, operation for operation, that of `plugins/pod_topology_spread.py` and
-`plugins/inter_pod_affinity.py`. For parameters and units see `compiled_counters.py`.
+`plugins/inter_pod_affinity.py`. A unit is a row or, if cells are evaluated, a cell; for it and the
+parameters see `compiled_counters.py`.
 """
 
 from __future__ import annotations

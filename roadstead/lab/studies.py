@@ -1,8 +1,9 @@
 """Studies: functions that a sweep can run, with their parameters, bounds and metrics.
 
-A study is a function of parameters and a seed. The engine `model` has the studies of this module;
-the study of the product's own actors is `product_study` in `roadstead/cli/stress_product.py`, its
-runs are in `roadstead/api/product_runs.py`.
+A study is a function of parameters and a seed. The engine `model` has the studies of this module,
+whose words (cell, slot, sync gap) are explained in `omega`, `parsync` and `policies`. The study of
+the product's own actors is `product_study` in `roadstead/cli/stress_product.py`, its runs are in
+`roadstead/api/product_runs.py`.
 """
 
 from __future__ import annotations

@@ -113,6 +113,7 @@ class _Drain:
         else:
             note = RECREATE if is_bare else ""
             row = DrainedPod(*_names_of(pod), node, "moved", placed[copy_uid], self.rounds, note)
+            # Nothing creates a bare pod again, so its budget allows no further eviction.
             if not is_bare:
                 self._allowances.count_replacement(pod[1])
         self._record(pod, row)

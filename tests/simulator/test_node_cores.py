@@ -266,12 +266,12 @@ def test_marks_end_with_their_causes_in_any_order():
 
     assert marks.cordon("n", ("x",)) == replace(node, unschedulable=True)
     assert marks.cordon("n", ("y",)) is None
-    assert marks.lift("n", ("x",)) is None
+    assert marks.remove_marks("n", ("x",)) is None
     other = marks.taint("n", ("y",), Taint("k", "new", "NoSchedule"))
     assert other is not None
     assert other.taints == (Taint("k", "new", "NoSchedule"),)
-    assert marks.lift("n", ("y",)) == node
-    assert marks.lift("n", ("y",)) is None
+    assert marks.remove_marks("n", ("y",)) == node
+    assert marks.remove_marks("n", ("y",)) is None
     assert marks.cordon("gone", ("x",)) is None
 
 

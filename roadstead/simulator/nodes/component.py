@@ -227,9 +227,13 @@ class NodeLifecycle(Component):
                 case "drain":
                     yield from self._end_drain(name, cause)
                 case "cordon":
-                    yield from self._put_node(self._marks.lift(name, cause), "uncordoned", name)
+                    yield from self._put_node(
+                        self._marks.remove_marks(name, cause), "uncordoned", name
+                    )
                 case "taint":
-                    yield from self._put_node(self._marks.lift(name, cause), "taint removed", name)
+                    yield from self._put_node(
+                        self._marks.remove_marks(name, cause), "taint removed", name
+                    )
                 case "add":
                     yield from self._begin_drain(name, cause, removes_node=True)
 
@@ -298,12 +302,12 @@ class NodeLifecycle(Component):
                     facts = self._marks.taint(name, HEALTH, Taint(UNREACHABLE, "", NO_EXECUTE))
                     yield from self._put_node(facts, "eviction began", name)
                 case TaintAction.REMOVE_NO_EXECUTE:
-                    facts = self._marks.lift_taint(name, HEALTH, NO_EXECUTE)
+                    facts = self._marks.remove_taint(name, HEALTH, NO_EXECUTE)
                     yield from self._put_node(facts, "eviction ended", name)
 
     def _set_ready(self, name: str, *, is_ready: bool) -> Iterator[Command]:
         if is_ready:
-            facts = self._marks.lift_taint(name, HEALTH, NO_SCHEDULE)
+            facts = self._marks.remove_taint(name, HEALTH, NO_SCHEDULE)
         else:
             facts = self._marks.taint(name, HEALTH, Taint(UNREACHABLE, "", NO_SCHEDULE))
         if facts is not None:
@@ -340,7 +344,7 @@ class NodeLifecycle(Component):
         if (drain := self._evictions.end_drain(name, cause)) is not None:
             left = len(drain.waiting) + len(drain.leaving)
             yield Note("drain unfinished", name, f"{left} pods are left")
-        yield from self._put_node(self._marks.lift(name, cause), "uncordoned", name)
+        yield from self._put_node(self._marks.remove_marks(name, cause), "uncordoned", name)
 
 
 def needs_node_lifecycle(scenario: CompiledScenario) -> bool:

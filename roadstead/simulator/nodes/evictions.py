@@ -31,7 +31,7 @@ class Evictions:
         self, scenario: CompiledScenario, stopped: Container[str], is_ready: Callable[[str], bool]
     ) -> None:
         self._stopped, self._is_ready = stopped, is_ready
-        self._tainted = TaintEvictions()
+        self._taint_evictions = TaintEvictions()
         self._drains = Drains()
         self._budgets = Budgets(scenario.budgets, scenario.controllers, scenario.pods)
         # `Budgets.version` at the last recount.
@@ -52,7 +52,7 @@ class Evictions:
     def pod_ended(self, pod: SimulatedPod) -> list[Drain]:
         """Remove a pod; return the drains that end with it."""
         self.count(pod)
-        self._tainted.forget(pod.uid)
+        self._taint_evictions.forget(pod.uid)
         return self._drains.pod_ended(pod.uid)
 
     def _evict(self, pod: SimulatedPod, why: str) -> Iterator[Command]:
@@ -72,7 +72,7 @@ class Evictions:
         now_us = self.world.now_us
         remaining = [each for each in pods if each.state is not LifeState.TERMINATING]
         # All plans are made before the first eviction changes the pods.
-        for plan in list(self._tainted.plan_evictions(remaining, taints, now_us)):
+        for plan in list(self._taint_evictions.plan_evictions(remaining, taints, now_us)):
             if plan.at_us > now_us:
                 yield WakeAt(plan.at_us, ("evict", plan.uid))
             else:
@@ -81,7 +81,7 @@ class Evictions:
 
     def evict_due(self, uid: str) -> Iterator[Command]:
         """Evict a pod if its eviction is planned, and not for later."""
-        plan, pod = self._tainted.pop_due(uid, self.world.now_us), self.world.pods.get(uid)
+        plan, pod = self._taint_evictions.pop_due(uid, self.world.now_us), self.world.pods.get(uid)
         if plan is not None and pod is not None:
             yield from self._evict(pod, f"from {pod.node}, for the taint {plan.taints}")
 

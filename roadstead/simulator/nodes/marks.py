@@ -1,4 +1,4 @@
-"""NodeMarks: cordons and taints that were added to nodes (marks), each until its cause ends.
+"""NodeMarks: cordons and taints that a run adds to nodes (marks), each until its cause ends.
 
 Two events may cordon one node at the same time; it is schedulable again when both are over. A taint
 that a node had from the start is there again when an event that replaced it is over.
@@ -75,7 +75,7 @@ class NodeMarks:
         self._marks[name].taints[cause, taint.effect] = taint
         return self._facts_if_changed(name)
 
-    def lift(self, name: str, cause: Cause) -> NodeFacts | None:
+    def remove_marks(self, name: str, cause: Cause) -> NodeFacts | None:
         """Remove the cordon and all taints of a cause."""
         marks = self._marks.get(name)
         if marks is None:
@@ -84,7 +84,7 @@ class NodeMarks:
         marks.taints = {key: taint for key, taint in marks.taints.items() if key[0] != cause}
         return self._facts_if_changed(name)
 
-    def lift_taint(self, name: str, cause: Cause, effect: str) -> NodeFacts | None:
+    def remove_taint(self, name: str, cause: Cause, effect: str) -> NodeFacts | None:
         """Remove the one taint of a cause that has an effect."""
         marks = self._marks.get(name)
         if marks is None:
