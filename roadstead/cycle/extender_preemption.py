@@ -25,20 +25,20 @@ def call_extenders(
     if extenders is None or not tried.candidates or not extenders.preempts(pod.pod_class.facts):
         return tried
     known = {victim.uid: victim for each in tried.candidates for victim in each.victims}
-    asked = {each.node_name: _victims(each) for each in tried.candidates}
+    victims_by_node = {each.node_name: _victims(each) for each in tried.candidates}
     extender_pod = ExtenderPod(identity_of(pod.uid, pod.key), pod.pod_class.facts)
     try:
-        left = extenders.process_preemption(extender_pod, asked)
+        selected = extenders.process_preemption(extender_pod, victims_by_node)
     except ExtenderError as failure:
         return DryRunResult(errors=(str(failure),))
     candidates = tuple(
         Candidate(
             each.node_name,
-            tuple(known[pod.identity.uid] for pod in left[each.node_name].pods),
-            left[each.node_name].pdb_violations,
+            tuple(known[pod.identity.uid] for pod in selected[each.node_name].pods),
+            selected[each.node_name].pdb_violations,
         )
         for each in tried.candidates
-        if each.node_name in left
+        if each.node_name in selected
     )
     return replace(tried, candidates=candidates, none_left=not candidates)
 

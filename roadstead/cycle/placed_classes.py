@@ -16,7 +16,10 @@ from roadstead.nodes.pod_class import PodClass
 
 
 class _Effects:
-    """Distinct effects of placed classes for one profile, in order. classes_read: classes read."""
+    """Distinct effects of placed classes for one profile, in order (`found`).
+
+    classes_read: number of placed classes whose effects it includes.
+    """
 
     __slots__ = ("classes_read", "found")
 
@@ -33,6 +36,7 @@ class PlacedClasses:
     def __init__(self) -> None:
         self._classes: dict[PodClass, None] = {}
         self._effects: dict[Profile, _Effects] = {}
+        # By signature: number of effects that were compared with the class and do not affect it.
         self._compared: dict[Hashable, int] = {}
 
     def __bool__(self) -> bool:

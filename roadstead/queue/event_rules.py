@@ -33,7 +33,7 @@ def event_rules(hints: HintMap) -> EventRules[OccurredEvent]:
 
     def concerns(event: OccurredEvent, facts: PodFacts, rejected_by: tuple[str, ...]) -> bool:
         assigned = event.change.new
-        if not _is_narrowed(event.event) or not isinstance(assigned, EventPod):
+        if not _may_help_only_some(event.event) or not isinstance(assigned, EventPod):
             return True
         if event.change.thorough and event.change.old is not None:
             # The old pod may have blocked pods that the new one does not concern; upstream leaves
@@ -53,10 +53,10 @@ def any_of(events: Sequence[OccurredEvent | None]) -> OccurredEvent | None:
     return ANY_THAT_SPARES_GANGS if spare_gangs else None
 
 
-def _is_narrowed(event: ClusterEvent) -> bool:
+def _may_help_only_some(event: ClusterEvent) -> bool:
     """Whether only some waiting pods are considered for an event of a pod on a node.
 
-    (All are considered for deleted pods and lower requests: these free resources.)
+    All are considered for deleted pods and lower requests, which free resources.
     """
-    grown = event.action & (ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN)
-    return event.resource is EventResource.ASSIGNED_POD and not grown
+    frees_resources = event.action & (ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN)
+    return event.resource is EventResource.ASSIGNED_POD and not frees_resources

@@ -61,7 +61,9 @@ class PodEvents:
         pods = list(pods)
         return [*self._events_of(ASSIGNED_POD_ADD, pods), *self._claims_written(pods)]
 
-    def gone(self, pods: Iterable[PodFacts], *, spares_gangs: bool = False) -> list[OccurredEvent]:
+    def unassigned(
+        self, pods: Iterable[PodFacts], *, spares_gangs: bool = False
+    ) -> list[OccurredEvent]:
         """Return the events of pods that left nodes or lost assumptions; one for each class.
 
         spares_gangs: the events do not move pods of gangs.

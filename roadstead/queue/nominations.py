@@ -87,7 +87,7 @@ class QueueNominations:
         while cleared := self._core.pop_cleared():
             pods = [(pod.identity, pod.facts) for pod in cleared]
             now_s = yield from send_nominations(pods, [""] * len(pods))
-            self._handle_events(self._events.gone(facts for _, facts in pods), now_s)
+            self._handle_events(self._events.unassigned(facts for _, facts in pods), now_s)
         released = [(pod.identity, pod.facts) for pod in self._core.pop_released()]
         if released:
             yield from send_nominations(
@@ -124,7 +124,7 @@ class QueueNominations:
                 pods, [facts.nominated_node_name for _, facts in wrong]
             )
             released = [facts for uid, facts in wrong if wrong_nodes[uid]]
-            self._handle_events(self._events.gone(released), now_s)
+            self._handle_events(self._events.unassigned(released), now_s)
         for uid, node_name in wrong_nodes.items():
             # Another stale report may have replaced the entry while the cache was called.
             if self._wrong_at_cache.get(uid) == node_name:

@@ -164,7 +164,7 @@ class SchedulingQueue:
         for uid in uids:
             self._members.remove(uid)
             self._forget(uid)
-        self._handle_events(self._events.gone(facts for _, facts in pods), now_s)
+        self._handle_events(self._events.unassigned(facts for _, facts in pods), now_s)
 
     def _forget(self, uid: str) -> None:
         self._pending_reasons.pop(uid, None)
@@ -227,7 +227,7 @@ class SchedulingQueue:
             superseded = {uid: superseded[uid] for uid in answer.applied if uid in superseded}
             # The resources reserved by their former nominations are free for other pods.
             self._handle_events(
-                self._events.gone(superseded.values()),
+                self._events.unassigned(superseded.values()),
                 now_s,
                 lambda pod, _: pod.uid not in superseded,
             )
@@ -287,7 +287,9 @@ class SchedulingQueue:
         facts = (each for each in known if each is not None)
         # `may_move` holds for waiting pods; `spares_gangs` also for pods in flight, when they
         # return.
-        self._handle_events(self._events.gone(facts, spares_gangs=spares_gangs), now_s, may_move)
+        self._handle_events(
+            self._events.unassigned(facts, spares_gangs=spares_gangs), now_s, may_move
+        )
 
     # Events.
 
@@ -299,7 +301,7 @@ class SchedulingQueue:
         now_s: float,
     ) -> QueueSteps[None]:
         """Create the events of changed nodes, and of pods that left nodes or changed on them."""
-        left = self._events.gone(facts for _, facts in gone)
+        left = self._events.unassigned(facts for _, facts in gone)
         self._handle_events([*node_events(nodes), *left, *pod_events(pods)], now_s)
         yield from self.nominations.send_changes()
 
@@ -348,7 +350,7 @@ class SchedulingQueue:
         overdue = self._overdue.pop(owner, {})
         if current := {uid: leased_in for uid, leased_in in overdue.items() if leased_in >= epoch}:
             self._overdue[owner] = current
-        self._handle_events([*self._events.assigned(bound), *self._events.gone(freed)], now_s)
+        self._handle_events([*self._events.assigned(bound), *self._events.unassigned(freed)], now_s)
         yield from self.nominations.send_changes()
 
     def _known_facts(self, uids: Iterable[str]) -> list[PodFacts]:

@@ -23,7 +23,7 @@ def test_pods_are_reported_as_assigned_deleted_or_waiting():
     events = PodEvents()
     (assigned,), (gone,), (waiting,) = (
         events.assigned([WEB]),
-        events.gone([WEB]),
+        events.unassigned([WEB]),
         events.added([WEB]),
     )
 
@@ -46,7 +46,7 @@ def test_the_memory_of_events_is_bounded(monkeypatch):
     events = PodEvents()
     (first,) = events.assigned([WEB])
     events.assigned([DB])
-    events.gone([DB])
+    events.unassigned([DB])
 
     (second,) = events.assigned([WEB])
 

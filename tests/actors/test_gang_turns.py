@@ -16,7 +16,7 @@ from tests.simulation.scenarios import GANGS as CONFIG
 
 
 @pytest.fixture(autouse=True)
-def _no_wakes(monkeypatch):
+def _no_failed_reports(monkeypatch):
     """No gang wakes another one."""
     monkeypatch.setattr(scheduling_queue, "MAX_FAILED_REPORTS", 0)
 

@@ -155,14 +155,14 @@ class TestAFullLogOfEvents:
         return core.state_of("uid-a")
 
     def test_excludes_gangs_if_all_its_events_do(self):
-        events = [*PodEvents().gone([pod(), WEB], spares_gangs=True)]
+        events = [*PodEvents().unassigned([pod(), WEB], spares_gangs=True)]
         assert self.given_back(member("g"), *events) is QueueState.UNSCHEDULABLE
         assert self.given_back(pod(), *events) is QueueState.BACKOFF
 
     @pytest.mark.parametrize("spares_gangs", [(True, False), (False, True)])
     def test_helps_gangs_if_one_of_its_events_does(self, spares_gangs):
         seen = PodEvents()
-        events = [seen.gone([WEB], spares_gangs=spares)[0] for spares in spares_gangs]
+        events = [seen.unassigned([WEB], spares_gangs=spares)[0] for spares in spares_gangs]
         assert self.given_back(member("g"), *events) is QueueState.BACKOFF
 
     def test_may_help_any_rejected_pod(self):

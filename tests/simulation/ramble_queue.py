@@ -210,8 +210,8 @@ class _Ramble:
         events = [
             *self._events.assigned(facts),
             *self._events.assigned(facts[:1]),
-            *self._events.gone(facts[:1]),
-            *self._events.gone(facts[:1], spares_gangs=True),
+            *self._events.unassigned(facts[:1]),
+            *self._events.unassigned(facts[:1], spares_gangs=True),
             *self._events.added(facts[1:]),
             *node_events([NodeChange(None, new), NodeChange(old, larger), NodeChange(new, None)]),
             *node_events([NodeChange(changed, old), NodeChange(old, changed)]),

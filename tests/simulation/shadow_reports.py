@@ -227,7 +227,7 @@ class ShadowReports:
         """The room of nominated pods and of returned pods is free: other pods may fit."""
         self._same("asks for pods that nobody gives back", not self._back, False)
         is_worn = self._gangs.freed(self._back)
-        gone = self._queue._events.gone
+        gone = self._queue._events.unassigned
         lost = [self._losing[uid] for uid in answer.applied if uid in self._losing]
         freed = {each.uid for each in self._back if each.freed}
         self._events = [gone(lost)]
@@ -300,7 +300,7 @@ class ShadowReports:
             bound = [uid for uid, node in node_of.items() if node]
             gone = [uid for uid in leased if node_of.get(uid, "") is None]
             events, rest = self._queue._events, [u for u in node_of if u not in bound]
-            seen = [*events.assigned(self._facts(bound)), *events.gone(self._facts(rest))]
+            seen = [*events.assigned(self._facts(bound)), *events.unassigned(self._facts(rest))]
             self._expect(assigned=[bound], delete=[gone], happened=[seen])
             for whose, uid in [each for each, at in self._overdue.items() if at < epoch]:
                 if whose == owner:
