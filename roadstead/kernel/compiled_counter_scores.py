@@ -15,7 +15,7 @@ from roadstead.kernel.jit import inlined, quotient
 from roadstead.nodes.columns import I32, Bools
 
 _UNSCORED = np.iinfo(np.int64).min
-"""Raw spread score of a row or cell that is not scored; also the maximum of no scores."""
+"""Raw spread score of a unit that is not scored; also the maximum of no scores."""
 
 
 @inlined
@@ -25,9 +25,9 @@ def _count_domains(
     """Return the number of domains of the scored rows that fit."""
     counters.clock[0] += 1
     now, found, at = counters.clock[0], 0, counters.count_begin[counter]
-    for row in range(units):
-        if counters.fits[row] and is_scored[row]:
-            position = at + soft_domains[row]
+    for unit in range(units):
+        if counters.fits[unit] and is_scored[unit]:
+            position = at + soft_domains[unit]
             # A stamp of this call means that the domain is counted. No stamp has to be cleared.
             if counters.stamps[position] != now:
                 counters.stamps[position] = now
@@ -47,12 +47,12 @@ def _spread_scores(
     is_scored: Bools,
     units: int,
 ) -> tuple[int, int]:
-    """Compute raw spread scores in `counters.spread`; return the extremes of rows that fit."""
+    """Compute raw spread scores in `counters.spread`; return the extremes of units that fit."""
     sums, fits, counter_set = counters.sums, counters.fits[:units], counters.set_of_class[c]
     scored = 0
-    for row in range(fits.shape[0]):
-        sums[row] = 0.0
-        scored += fits[row] and is_scored[row]
+    for unit in range(fits.shape[0]):
+        sums[unit] = 0.0
+        scored += fits[unit] and is_scored[unit]
     if cell_set != NO_CELLS:
         # The number of domains of a hostname constraint is that of scored rows, not of cells.
         scored = 0
@@ -70,26 +70,26 @@ def _spread_scores(
             else _count_domains(counters, counter, soft_domains[slot], is_scored, units)
         )
         weight = counters.topology_weights[domain_count]
-        # Sums of rows that do not fit are not read; computing them, too, needs no branch.
+        # Sums of units that do not fit are not read; computing them, too, needs no branch.
         if kind == HOST:
-            for row in range(fits.shape[0]):
-                part = float(counters.counts[at + row]) * weight
-                sums[row] += part + skew if domains[row] >= 0 else 0.0
+            for unit in range(fits.shape[0]):
+                part = float(counters.counts[at + unit]) * weight
+                sums[unit] += part + skew if domains[unit] >= 0 else 0.0
         else:
-            for row in range(fits.shape[0]):
-                domain = domains[row]
+            for unit in range(fits.shape[0]):
+                domain = domains[unit]
                 part = float(counters.counts[at + max(domain, 0)]) * weight
-                sums[row] += part + skew if domain >= 0 else 0.0
+                sums[unit] += part + skew if domain >= 0 else 0.0
     lowest, highest = NO_MINIMUM, _UNSCORED
-    for row in range(fits.shape[0]):
-        if fits[row] and is_scored[row]:
+    for unit in range(fits.shape[0]):
+        if fits[unit] and is_scored[unit]:
             # Round halves up, as Go's math.Round does for amounts that are not negative.
-            floor = np.floor(sums[row])
-            raw = int(floor) + (1 if sums[row] - floor >= 0.5 else 0)
-            counters.spread[row] = raw
+            floor = np.floor(sums[unit])
+            raw = int(floor) + (1 if sums[unit] - floor >= 0.5 else 0)
+            counters.spread[unit] = raw
             lowest, highest = min(lowest, raw), max(highest, raw)
         else:
-            counters.spread[row] = _UNSCORED
+            counters.spread[unit] = _UNSCORED
     return lowest, highest
 
 
@@ -97,20 +97,20 @@ def _spread_scores(
 def _affinity_scores(
     counters: CounterArrays, cell_set: int, all_domains: I32, counter_set: int, units: int
 ) -> tuple[int, int]:
-    """Compute raw affinity scores in `counters.affinity`; return the extremes of rows that fit."""
+    """Compute raw affinity scores in `counters.affinity`; return the extremes of units that fit."""
     affinity, fits = counters.affinity[:units], counters.fits[:units]
     affinity[:] = 0
     for counter in range(counters.set_begin[counter_set], counters.set_begin[counter_set + 1]):
         if counters.kind[counter] == SCORE:
             slot, at = slot_of(counters, cell_set, counter_set, counter)
             domains = all_domains[slot]
-            for row in range(fits.shape[0]):
-                if domains[row] >= 0:
-                    affinity[row] += counters.counts[at + domains[row]]
+            for unit in range(fits.shape[0]):
+                if domains[unit] >= 0:
+                    affinity[unit] += counters.counts[at + domains[unit]]
     lowest, highest = NO_MINIMUM, _UNSCORED
-    for row in range(fits.shape[0]):
-        if fits[row]:
-            lowest, highest = min(lowest, affinity[row]), max(highest, affinity[row])
+    for unit in range(fits.shape[0]):
+        if fits[unit]:
+            lowest, highest = min(lowest, affinity[unit]), max(highest, affinity[unit])
     return lowest, highest
 
 
@@ -132,16 +132,16 @@ def add_counter_scores(
         lowest, highest = _spread_scores(
             counters, c, cell_set, all_domains, soft_domains, is_scored, units
         )
-        for row in range(fits.shape[0]):
-            if fits[row] and counters.spread[row] != _UNSCORED:
+        for unit in range(fits.shape[0]):
+            if fits[unit] and counters.spread[unit] != _UNSCORED:
                 score = 100
                 if highest > 0:
-                    score = quotient(100 * (highest + lowest - counters.spread[row]), highest)
-                counters.total[row] += spread_weight * score
+                    score = quotient(100 * (highest + lowest - counters.spread[unit]), highest)
+                counters.total[unit] += spread_weight * score
     if affinity_weight:
         lowest, highest = _affinity_scores(counters, cell_set, all_domains, counter_set, units)
         if highest > lowest:
-            for row in range(fits.shape[0]):
-                if fits[row]:
-                    share = float(counters.affinity[row] - lowest) / float(highest - lowest)
-                    counters.total[row] += affinity_weight * int(100.0 * share)
+            for unit in range(fits.shape[0]):
+                if fits[unit]:
+                    share = float(counters.affinity[unit] - lowest) / float(highest - lowest)
+                    counters.total[unit] += affinity_weight * int(100.0 * share)

@@ -6,11 +6,10 @@ equal or rows are sampled. The arithmetic is, operation for operation, that of
 `plugins/pod_topology_spread.py` and `plugins/inter_pod_affinity.py`. Both plugins are computed
 together, by types of counters (decision 43); their scores are in `compiled_counter_scores.py`.
 
-For counters, pod profiles and cells see `counter_arrays.py`. A unit is a row, or a cell if cells
-are evaluated: then `row` in loops over units is a cell, too. cell_set: the cell set that is
-evaluated, NO_CELLS if rows are evaluated. all_domains: int32[slot, unit]. group: int32[unit],
-normalization group. units: the number of units; arrays of `CounterArrays` that are per row or cell
-are cut to it.
+For counters, pod profiles and cells see `counter_arrays.py`. A unit is a row or, if cells are
+evaluated, a cell. cell_set: the cell set that is evaluated, NO_CELLS if rows are evaluated.
+all_domains: int32[slot, unit]. group: int32[unit], normalization group. units: the number of units;
+arrays of `CounterArrays` that are per row or cell are cut to it.
 """
 
 from __future__ import annotations
@@ -39,9 +38,12 @@ from roadstead.kernel.compiled_counter_scores import add_counter_scores
 from roadstead.kernel.counter_arrays import (
     AFFINITY,
     ANTI_AFFINITY,
+    AT_LOWEST,
+    DOMAIN_COUNT,
     EXISTING_ANTI,
     HARD,
     HOST,
+    LOWEST,
     NO_CELLS,
     NO_MINIMUM,
     SCORE,
@@ -67,9 +69,9 @@ def count_pod(
                 domain = counters.soft_domains[counters.key[counter], row]
                 at = counters.count_begin[counter] + domain
                 # One domain less has the lowest count; at 0, `_highest_allowed` finds it again.
-                counters.lowest[counter, 1] -= (
+                counters.lowest[counter, AT_LOWEST] -= (
                     counters.domain_exists[at]
-                    and counters.counts[at] == counters.lowest[counter, 0]
+                    and counters.counts[at] == counters.lowest[counter, LOWEST]
                 )
                 counters.counts[at] += amount
         else:
@@ -83,22 +85,21 @@ def count_pod(
 @inlined
 def _highest_allowed(counters: CounterArrays, counter: int) -> int:
     """Return the highest count with which a domain still accepts the pod, for a hard constraint."""
-    # The lowest count, the number of domains with it, and the number of all domains.
     lowest = counters.lowest[counter]
     # `count_pod` subtracts each domain whose count grows: at 0, the lowest count has grown, too.
-    if lowest[1] <= 0:
-        lowest[0], lowest[1], lowest[2] = NO_MINIMUM, 0, 0
+    if lowest[AT_LOWEST] <= 0:
+        lowest[LOWEST], lowest[AT_LOWEST], lowest[DOMAIN_COUNT] = NO_MINIMUM, 0, 0
         at = counters.count_begin[counter]
         for position in range(at, at + counters.count_size[counter]):
             if counters.domain_exists[position]:
-                lowest[1] = (
+                lowest[AT_LOWEST] = (
                     1
-                    if counters.counts[position] < lowest[0]
-                    else lowest[1] + (counters.counts[position] == lowest[0])
+                    if counters.counts[position] < lowest[LOWEST]
+                    else lowest[AT_LOWEST] + (counters.counts[position] == lowest[LOWEST])
                 )
-                lowest[0] = min(lowest[0], counters.counts[position])
-                lowest[2] += 1
-    minimum = lowest[0] if lowest[2] >= counters.min_domains[counter] else 0
+                lowest[LOWEST] = min(lowest[LOWEST], counters.counts[position])
+                lowest[DOMAIN_COUNT] += 1
+    minimum = lowest[LOWEST] if lowest[DOMAIN_COUNT] >= counters.min_domains[counter] else 0
     highest: int = counters.skew[counter] + minimum
     return highest
 
@@ -136,20 +137,20 @@ def _reject(
         domains = all_domains[slot]
         if kind == HARD:
             highest = _highest_allowed(counters, counter)
-            for row in range(fits.shape[0]):
-                domain = domains[row]
+            for unit in range(fits.shape[0]):
+                domain = domains[unit]
                 is_allowed = counters.counts[at + max(domain, 0)] <= highest
-                fits[row] = fits[row] & (domain >= 0) & is_allowed
+                fits[unit] = fits[unit] & (domain >= 0) & is_allowed
         elif kind in (EXISTING_ANTI, ANTI_AFFINITY):
-            for row in range(fits.shape[0]):
-                domain = domains[row]
+            for unit in range(fits.shape[0]):
+                domain = domains[unit]
                 is_free = counters.counts[at + max(domain, 0)] <= 0
-                fits[row] = fits[row] & ((domain < 0) | is_free)
+                fits[unit] = fits[unit] & ((domain < 0) | is_free)
         elif kind == AFFINITY:
-            for row in range(fits.shape[0]):
-                domain = domains[row]
+            for unit in range(fits.shape[0]):
+                domain = domains[unit]
                 has_match = is_first | (counters.counts[at + max(domain, 0)] != 0)
-                fits[row] = fits[row] & (domain >= 0) & has_match
+                fits[unit] = fits[unit] & (domain >= 0) & has_match
 
 
 @inlined

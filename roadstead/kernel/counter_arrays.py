@@ -30,6 +30,10 @@ NO_CELLS = -1
 NO_MINIMUM = np.iinfo(np.int64).max
 """The minimum of no values."""
 
+LOWEST, AT_LOWEST, DOMAIN_COUNT = 0, 1, 2
+"""Columns of `CounterArrays.lowest`: the lowest count of a domain, the number of domains with it
+(0: to be computed again), the number of all domains."""
+
 
 class Cells(NamedTuple):
     """Groups of rows that are equal for a counter set, and so are evaluated once.
@@ -86,8 +90,8 @@ class CounterArrays(NamedTuple):
     part of counts), counted_mask (the rows whose pods are counted), skew and min_domains (as of
     `TermCounter`): int64[counter]. counts: int64[count];
     domain_exists: bool[count], of a hard constraint; stamps: int64[count], the clock when
-    `_count_domains` last counted a domain. lowest: int64[counter, 3], of a hard constraint: the
-    lowest count, number of domains with it (0: to be computed again), number of domains.
+    `_count_domains` last counted a domain. lowest: int64[counter, 3], of a hard constraint,
+    with the columns LOWEST, AT_LOWEST and DOMAIN_COUNT.
     Per counter set: set_begin: int64[set + 1], its first counter; scored_mask: int64[set], the
     mask of scored rows: those with all keys; matches_itself: bool[set], whether its pods match
     their own required affinity.
