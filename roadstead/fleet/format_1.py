@@ -4,7 +4,8 @@
     32 bytes              sha256 of the body
     the rest              the body, compressed with zlib: msgpack of a `TraceBody`
 
-Times are whole seconds. A pod runs from its creation to its deletion.
+Times are whole seconds. A pod runs from its creation to its deletion. A class is the nodes or pods
+with equal facts (specs), which are stored once.
 """
 
 from __future__ import annotations

@@ -29,6 +29,7 @@ RETRY_US: Final = 5 * SECOND_US
 class Drain:
     """The drain of a node. removes_node: whether the drained node is removed.
 
+    cause: what began it, such as an occurrence of a scenario's node event (`marks.Cause`).
     waiting: UIDs of pods to evict, in order. leaving: of pods that terminate. reported: of pods
     whose refusal was returned in an `EvictionRound`. tried_us: time of the last try. planned_us: of
     the next one, -1 if none was planned.
