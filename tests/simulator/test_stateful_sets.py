@@ -1,6 +1,6 @@
 """StatefulSet: ordinals in order, names that stay, updates from the highest ordinal."""
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from roadstead.facts.pod import PodFacts
@@ -201,6 +201,7 @@ CHANGES = st.lists(
 
 @settings(deadline=None)
 @given(st.integers(0, 6), st.booleans(), CHANGES, MOVES)
+@example(0, True, [(1, True, 1), (84, True, 0), (85, True, 1), (114, False, 1)], [])
 def test_an_ordinal_has_one_pod_and_its_turn(replicas, is_parallel, steps, moves):
     changes = [
         scaled(at_s, number) if is_scaling else rolled_out(at_s, number % len(REVISIONS))

@@ -18,7 +18,8 @@ class StatefulSetCore(ControllerCore):
 
     A pod has its ordinal until it has ended; all sets and dictionaries are by ordinal. `_leaving`:
     the pod terminates. `_missing`: wanted, but without a pod. `_condemned`: with a pod beyond the
-    replicas (upstream's word). `_old`: with a pod of another template than the wanted one.
+    replicas (upstream's word). `_old`: with a pod of another template than the wanted one, which
+    does not terminate.
     `_available_below`: all wanted ordinals below it have an available pod.
     """
 
@@ -53,7 +54,8 @@ class StatefulSetCore(ControllerCore):
         self._condemned = {each for each in self._pods if each not in wanted}
         self._available_below = min(self._available_below, wanted.stop)
         if self.template != template and not self._is_same(template):
-            self._old = {each for each in self._pods if not self._is_same(self._template_of[each])}
+            remaining = self._pods.keys() - self._leaving
+            self._old = {each for each in remaining if not self._is_same(self._template_of[each])}
             self._is_rolling = True
             self.note("rollout started")
 
@@ -172,5 +174,7 @@ class StatefulSetCore(ControllerCore):
         if self.is_live:
             assert self._missing == {each for each in wanted if each not in self._pods}
             assert self._condemned == {each for each in self._pods if each not in wanted}
-        assert self._available <= self._pods.keys() - self._leaving, "pods that left count"
+        remaining = self._pods.keys() - self._leaving
+        assert self._available <= remaining, "pods that left count"
+        assert self._old <= remaining, "pods that left are to be replaced"
         assert all(each in self._available for each in range(wanted.start, self._available_below))
