@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 import click
 
 from roadstead.config.scenario.values import time_text
+from roadstead.facts.node import zone_text
 from roadstead.simulator.samples import WHOLE_FLEET, sample_rows
 
 if TYPE_CHECKING:
@@ -74,12 +75,13 @@ def frame_of(world: RecordedWorld) -> Frame:
     """Return what a view shows of a fleet now."""
     # By zone, metric and resource.
     values = {row[:3]: row[3] for row in sample_rows(world)}
-    nodes = Counter(node.zone for node in world.nodes.values())
-    available = Counter(node.zone for node in world.nodes.values() if _is_available(node))
-    running = Counter(world.nodes[life.node].zone for life in world.pods.values() if life.node)
+    zone_of = {name: zone_text(node.zone) for name, node in world.nodes.items()}
+    nodes = Counter(zone_of.values())
+    available = Counter(zone_of[name] for name, node in world.nodes.items() if _is_available(node))
+    running = Counter(zone_of[life.node] for life in world.pods.values() if life.node)
     zones = (
         ZoneFrame(
-            zone.rpartition(":")[2],  # without the region
+            zone.rpartition("/")[2],  # without the region
             nodes[zone],
             available[zone],
             running[zone],

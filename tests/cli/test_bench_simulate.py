@@ -41,7 +41,11 @@ def figures(
     return figures_of(plan, summary(processor_s, 600), calibration, peak_bytes)
 
 
-def test_a_table_has_floors_values_the_machine_and_the_calibration(run: Run) -> None:
+def test_a_table_has_floors_values_the_machine_and_the_calibration(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Processes of pytest-xdist have a width, which would wrap the names of scenarios.
+    monkeypatch.delenv("COLUMNS", raising=False)
     result = run("bench", "simulate")
 
     assert result.exit_code == 0
