@@ -27,6 +27,7 @@ from roadstead.facts.devices import Allocation, DeviceClaimFacts
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.framework.plugin import ALL_PASS, FilterResult
+from roadstead.nodes.columns import Bools
 from roadstead.nodes.table import Rows, Table
 from roadstead.plugins.offered_resources import OfferedResources
 from roadstead.plugins.screened_nodes import ScreenedNodes
@@ -123,18 +124,17 @@ class DeviceFilter:
         refused = verdicts == _NO[0]
         codes = refused.astype(np.int32)
         code_of = {_NOT_ALLOCATED: 1} if refused.any() else {}
-        # Allocated claims are checked on each node that has devices for the waiting ones.
-        undecided = is_unknown if len(waiting) == len(pod_claims.claims) else ~refused
         node_of, rows = table.columns.node, table.row_index
-        for index in np.flatnonzero(undecided).tolist():
-            node = node_of(int(rows[index]))
-            status = SUCCESS
-            if plan is not None and is_unknown[index]:
-                status = self._search(plan, node, key, int(numbers[index]))
-            if status.is_success:
-                status = self._allocated_status(pod_claims, node)
+        for index in np.flatnonzero(is_unknown).tolist():
+            assert plan is not None, "without a plan all verdicts are known"
+            status = self._search(plan, node_of(int(rows[index])), key, int(numbers[index]))
             if not status.is_success:
                 codes[index] = code_of.setdefault(status, len(code_of) + 1)
+        # Allocated claims are checked on each node that has devices for the waiting ones.
+        if len(waiting) < len(pod_claims.claims):
+            unavailable = (codes == 0) & ~self._available(pod_claims.claims, table)
+            if unavailable.any():
+                codes[unavailable] = code_of.setdefault(_NOT_AVAILABLE, len(code_of) + 1)
         return FilterResult(codes, tuple(code_of)) if code_of else ALL_PASS
 
     def _verdicts(self, plan: Plan | None, numbers: NDArray[np.intp]) -> Verdicts:
@@ -164,8 +164,26 @@ class DeviceFilter:
         nodes.record(key, number, Verdict.NO if found is None else Verdict.YES)
         return _NOT_ALLOCATED if found is None else SUCCESS
 
-    def _allocated_status(self, pod_claims: PodClaims, node: NodeFacts) -> Status:
-        return _NOT_AVAILABLE if any(self.unavailable(pod_claims.claims, node)) else SUCCESS
+    def _available(self, claims: tuple[DeviceClaimFacts, ...], table: Table) -> Bools:
+        """Return on which rows all allocated claims can be used: bool[row]; see `unavailable`."""
+        available = np.ones(len(table), np.bool_)
+        for claim in claims:
+            if claim.allocation is None:
+                continue
+            if self._has_failed(claim):
+                return np.zeros(len(table), np.bool_)
+            terms = claim.allocation.node_terms
+            if terms is not None:
+                reached = np.zeros(len(table), np.bool_)
+                for term in terms:
+                    reached |= table.match_term(term)
+                available &= reached
+        return available
+
+    def _has_failed(self, claim: DeviceClaimFacts) -> bool:
+        """Whether the driver of an allocated device reported a failure."""
+        devices = self._devices
+        return devices.gates.binding_conditions and has_failed(claim, devices.now_ms)
 
     def allocations(self, plan: Plan, node: NodeFacts) -> tuple[Allocation, ...] | None:
         """Search an allocation for each claim of a plan on a node; see `Allocator.allocate`."""
@@ -180,9 +198,8 @@ class DeviceFilter:
             allocation = claim.allocation
             if allocation is None:
                 continue
-            if not is_reachable(allocation.node_terms, node.name, node.labels) or (
-                self._devices.gates.binding_conditions and has_failed(claim, self._devices.now_ms)
-            ):
+            is_reached = is_reachable(allocation.node_terms, node.name, node.labels)
+            if not is_reached or self._has_failed(claim):
                 yield claim
 
     def known_passes(
