@@ -132,7 +132,7 @@ class DeviceFilter:
                 codes[index] = code_of.setdefault(status, len(code_of) + 1)
         # Allocated claims are checked on each node that has devices for the waiting ones.
         if len(waiting) < len(pod_claims.claims):
-            unavailable = (codes == 0) & ~self._available(pod_claims.claims, table)
+            unavailable = (codes == 0) & ~self.available(pod_claims.claims, table)
             if unavailable.any():
                 codes[unavailable] = code_of.setdefault(_NOT_AVAILABLE, len(code_of) + 1)
         return FilterResult(codes, tuple(code_of)) if code_of else ALL_PASS
@@ -164,7 +164,7 @@ class DeviceFilter:
         nodes.record(key, number, Verdict.NO if found is None else Verdict.YES)
         return _NOT_ALLOCATED if found is None else SUCCESS
 
-    def _available(self, claims: tuple[DeviceClaimFacts, ...], table: Table) -> Bools:
+    def available(self, claims: tuple[DeviceClaimFacts, ...], table: Table) -> Bools:
         """Return on which rows all allocated claims can be used: bool[row]; see `unavailable`."""
         available = np.ones(len(table), np.bool_)
         for claim in claims:

@@ -97,7 +97,7 @@ def a_node_need_not_reach_allocated_devices(put):
     for module in (assumed, device_filter):
         put(module, "is_reachable", lambda terms, name, labels: True)
     everywhere = lambda self, claims, table: np.ones(len(table), np.bool_)  # noqa: E731
-    put(device_filter.DeviceFilter, "_available", everywhere)
+    put(device_filter.DeviceFilter, "available", everywhere)
 
 
 @bug(found=2, **AMONG)
