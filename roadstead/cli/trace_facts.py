@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from roadstead.facts.node import zone_text
 from roadstead.fleet.trace import NEVER_MS, Trace
-from roadstead.report.node_use import zone_name
 from roadstead.report.units import human_amount
 
 DAY_S = 86_400
@@ -18,7 +18,7 @@ DAY_S = 86_400
 def trace_facts(trace: Trace) -> Iterator[tuple[str, str]]:
     """(name, text): counts, time span, and allocatable and requested amounts per resource."""
     nodes, shapes = len(trace.node_names), len(trace.node_classes)
-    zones = {zone_name(node) for node in trace.node_classes} - {""}
+    zones = {zone_text(node.zone) for node in trace.node_classes} - {""}
     yield "source", trace.source
     yield "nodes", f"{nodes:,} of {shapes:,} shapes in {len(zones):,} zones"
     yield "pods", f"{len(trace.pod_names):,} of {len(trace.pod_classes):,} shapes"

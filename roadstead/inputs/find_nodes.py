@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Final
 
-from roadstead.facts.node import NodeFacts
+from roadstead.facts.node import NodeFacts, zone_text
 from roadstead.facts.selectors import Requirement
 from roadstead.protocol.errors import InputError, cut_short
-from roadstead.report.node_use import zone_name
 
 SELECTOR_MAX_CHARS: Final = 10_000
 NAMES_MAX: Final = 5
@@ -68,7 +67,7 @@ def _names_in_zone(nodes: Sequence[NodeFacts], zone: str, field: str) -> set[str
     field: where the zone was named; as NODE it may also have been meant as the name of a node.
     """
     # By name of the node.
-    zone_of = {each.name: zone_name(each) for each in nodes}
+    zone_of = {each.name: zone_text(each.zone) for each in nodes}
     found = {name for name, own in zone_of.items() if own and zone in (own, own.rpartition("/")[2])}
     if found:
         return found

@@ -48,7 +48,7 @@ def node_use(
     after -= removed
     return NodeUse(
         nodes=tuple(node.name for node in nodes),
-        zones=tuple(zone_name(node) for node in nodes),
+        zones=tuple(zone_text(node.zone) for node in nodes),
         resources=resources,
         allocatable=allocatable,
         before=before,
@@ -90,8 +90,3 @@ def _vector(facts: PodFacts, column: dict[str, int]) -> NDArray[np.int64]:
             vector[column[resource]] = amount
     vector[column[PODS]] = 1
     return vector
-
-
-def zone_name(node: NodeFacts) -> str:
-    """The node's zone for display: "region/zone", or only the part that is set."""
-    return zone_text(node.zone)

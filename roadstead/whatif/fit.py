@@ -14,10 +14,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from roadstead.facts.node import zone_text
 from roadstead.facts.pod import Pod
 from roadstead.inputs.find_pod import InputPod
 from roadstead.report.fit_result import AdmittingChange, FitNode, FitResult, FitSpec, Refusal
-from roadstead.report.node_use import zone_name
 from roadstead.report.pods import workload_of
 from roadstead.run import Progress, RunInputs, RunPlan
 from roadstead.whatif.admission import smallest_changes
@@ -203,7 +203,7 @@ def _next(sandbox: Sandbox, spec: CountedSpec) -> Refusal:
 def _nodes(sandbox: Sandbox, counts: Counter[str]) -> tuple[FitNode, ...]:
     shapes: dict[object, str] = {}
     rows = [
-        FitNode(name, zone_name(node := sandbox.nodes[name]), shape_of(node, shapes), count)
+        FitNode(name, zone_text((node := sandbox.nodes[name]).zone), shape_of(node, shapes), count)
         for name, count in counts.items()
     ]
     return tuple(sorted(rows, key=lambda each: (-each.replicas, each.node)))

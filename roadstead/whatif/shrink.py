@@ -15,10 +15,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from roadstead.facts.node import NodeFacts
+from roadstead.facts.node import NodeFacts, zone_text
 from roadstead.facts.pod import Pod
 from roadstead.report.grow_result import BudgetReport, LeavingNode, ShrinkResult
-from roadstead.report.node_use import zone_name
 from roadstead.run import Progress, RunInputs, RunPlan
 from roadstead.whatif.evictions import Allowances, EvictionRules, cordoned, is_emptied, move
 from roadstead.whatif.node_shapes import shape_of
@@ -51,7 +50,7 @@ def shrink(
         nodes=tuple(
             LeavingNode(
                 name,
-                zone_name(known[name]),
+                zone_text(known[name].zone),
                 shape_of(known[name], shapes),
                 proof.moved[name],
                 proof.daemons[name],

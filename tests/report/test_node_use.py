@@ -1,8 +1,8 @@
 """Utilization is the sum of pods' requests on their nodes."""
 
-from roadstead.facts.node import NodeFacts
+from roadstead.facts.node import NodeFacts, zone_text
 from roadstead.facts.pod import PodFacts
-from roadstead.report.node_use import node_use, zone_name
+from roadstead.report.node_use import node_use
 
 SMALL = PodFacts(requests=(("cpu", 100), ("memory", 10)))
 
@@ -35,7 +35,7 @@ def test_a_resource_of_no_node_is_not_counted():
 
 def test_zones_are_named_with_their_region_if_known():
     def zone_of(*labels):
-        return zone_name(NodeFacts(name="n", labels=labels))
+        return zone_text(NodeFacts(name="n", labels=labels).zone)
 
     zone, region = ("topology.kubernetes.io/zone", "z"), ("topology.kubernetes.io/region", "r")
     assert zone_of(zone) == "z"

@@ -80,7 +80,7 @@ class Watched(History):
 
     def note(self, now_us, note):
         super().note(now_us, note)
-        # Pods of a node that is back are ready at once; its taint stays until the next check.
+        # Pods of a node that is back are ready immediately; its taint stays until the next check.
         if note.what == "node not ready":
             self.not_ready.add(note.subject)
         elif note.what == "node ready":
