@@ -197,7 +197,10 @@ class Plugin(ABC):
     """Pods of a gang wait for each other at its Permit and are bound all-or-nothing."""
 
     def sign(self, pod: PodFacts) -> Hashable | None:
-        """Return the hashable part of the pod that is read; None: evaluate each pod separately."""
+        """Return the hashable part of the pod that is read; None: evaluate each pod separately.
+
+        Pods with equal signatures get equal results (KEP-5598).
+        """
         return None
 
     def state_version(self, pod: PodClass) -> Hashable:
