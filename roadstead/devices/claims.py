@@ -63,7 +63,7 @@ def claims_of(claims: Claims, pod: PodFacts) -> tuple[DeviceClaimFacts, ...]:
 
 
 def consumer_of(pod: PodFacts) -> Consumer:
-    """Return a pod as an entry of `status.reservedFor` of its claims."""
+    """Return a pod as an entry of status.reservedFor of its claims."""
     assert pod.claims_as is not None, "a pod with claims is named in its facts"
     return Consumer("pods", pod.claims_as.name, pod.claims_as.uid)
 
