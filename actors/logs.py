@@ -1,4 +1,4 @@
-"""Structured logs: one JSON object per line, one file per process, if the plan has a log folder.
+"""Structured logs: one JSON object per line, one file per process, if the run has a log folder.
 
     {"at": "2026-01-31T12:00:00.123456+00:00", "level": "info", "actor": "scheduler-0",
      "event": "batch decided", "pods": 512, "placed": 510}
@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 ROOT = "roadstead"
-"""Name of the parent of all loggers; an actor's logger has its name behind it."""
+"""Name of the parent of all loggers; the logger of an actor is `roadstead.<actor>`."""
 
 MAX_ERROR_CHARS = 8_192
 """Characters of a traceback in one line; its end is kept, which names the error."""
@@ -51,6 +51,7 @@ def open_log(folder: str, process: str) -> None:
     if not folder:
         return
     path = Path(folder) / f"{process}{LOG_SUFFIX}"
+    # A log in another folder stays open: it is that of another run in this process.
     opened = [each for each in root.handlers if isinstance(each, logging.FileHandler)]
     if any(handler.baseFilename == str(path.resolve()) for handler in opened):
         return

@@ -9,6 +9,7 @@ from typing import Final
 _UNIT_NS: Final = {
     "ns": 1,
     "us": 1_000,
+    # As in Go: the micro sign, and the Greek letter.
     "µs": 1_000,
     "μs": 1_000,
     "ms": 1_000_000,

@@ -105,6 +105,7 @@ def _order(
     disabled = {plugin.name for plugin in plugin_set.disabled or ()}
     if ALL in disabled:
         return tuple(listed)
+    # Of `listed`, those that multiPoint also enables.
     overridden: set[str] = set()
     expanded: list[str] = []
     for plugin in plugins.multi_point.enabled or ():

@@ -243,7 +243,7 @@ class BinderActor:
         self.binder.end()
         return NOTHING
 
-    def crashed(self) -> None:
+    def release(self) -> None:
         """Release the journal's folder for the next incarnation."""
         if self._link is not None:
             self._link.close()

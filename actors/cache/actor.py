@@ -152,10 +152,10 @@ class CacheActor:
         """Return the differences from a cache rebuilt from scratch."""
         return Differences(tuple(self.recovery.compare()))
 
-    def crashed(self) -> None:
+    def release(self) -> None:
         """Cancel all tasks."""
-        self.stream.crashed()
-        self.recovery.crashed()
+        self.stream.cancel_all()
+        self.recovery.cancel()
 
     async def status(self, _: Nothing) -> ActorStatus:
         # `asked`: assumptions that expired, and whose outcome is requested from the binder.

@@ -107,7 +107,7 @@ class CacheRecovery:
         first = "; ".join(lines[:5])
         log(CACHE, "compared with a rebuilt cache", differences=len(lines), first=first)
 
-    def crashed(self) -> None:
+    def cancel(self) -> None:
         """Cancel the task that expires assumptions."""
         if self._expiring is not None:
             self._expiring.cancel()

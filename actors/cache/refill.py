@@ -1,8 +1,11 @@
-"""WorkerRefill: sends the whole state (a fill) to workers that missed a change of the stream.
+"""WorkerRefill: sends the whole state (a fill) to workers that missed a change of the cluster.
+
+The cache sends every change to the workers, which evaluate nodes for the schedulers.
 
 missed a change ──► pause ──► fill ──► filled: later changes follow
                       ▲         └── no answer, or another change is missed
-                      └──────────────┴──► after `FILLS`: left behind until it is replaced
+                      └──────────────┴──► after `FILLS` (3) fills in vain: left behind, it is sent
+                                          no more changes until its process is replaced
 """
 
 from __future__ import annotations
@@ -15,15 +18,15 @@ from roadstead.actors.names import CACHE
 from roadstead.protocol.errors import RoadsteadError
 
 FILLS = 3
-"""Number of fills before a worker is left behind. Each message of a fill is resent as often as a
-change: a worker that answers none of them answers no requests of schedulers either."""
+"""Number of fills before a worker is left behind. The messages of a fill are resent, like changes:
+a worker that answers none in three fills does not answer schedulers either."""
 
 PAUSE_S = 1.0
 """Pause before each fill: the worker has just missed a deadline and may need time to recover."""
 
 
 class WorkerRefill:
-    """Fills workers one at a time, since each fill sends the whole cluster.
+    """Fills workers one at a time, because each fill sends the whole cluster.
 
     fill: sends a worker the whole state, or raises. is_behind: whether a worker receives no
     changes.
@@ -75,7 +78,7 @@ class WorkerRefill:
                 return
         log(CACHE, "worker left behind", worker=name, tries=FILLS)
 
-    def crashed(self) -> None:
+    def cancel_all(self) -> None:
         """Cancel all fills."""
         for task in self._tasks.values():
             task.cancel()

@@ -197,10 +197,10 @@ class ChangeStream:
             self._refs[name] = ResendingRef(self._directory.find(name))
         return self._refs[name]
 
-    def crashed(self) -> None:
+    def cancel_all(self) -> None:
         """Cancel all sends and fills."""
         for task in (*self._to_schedulers, *self._to_workers):
             task.cancel()
         for feed in self._feeds.values():
             feed.drop()
-        self.refill.crashed()
+        self.refill.cancel_all()

@@ -78,7 +78,7 @@ class JournalCopyActor:
         log("journal-copy", "promoted", lsn=promoted.lsn, why_not=promoted.why)
         return promoted
 
-    def crashed(self) -> None:
+    def release(self) -> None:
         """Release the folder for the next incarnation."""
         self.receiver.close()
 

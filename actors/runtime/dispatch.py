@@ -90,11 +90,11 @@ class Dispatcher:
         found = None if handler is None else await handler(NOTHING)
         return found if isinstance(found, ActorStatus) else ActorStatus("")
 
-    def crashed(self) -> None:
+    def release(self) -> None:
         """Release the resources of an actor that ended while its process continues."""
-        crashed = getattr(self._actor, "crashed", None)
-        if crashed is not None:
-            crashed()
+        release = getattr(self._actor, "release", None)
+        if release is not None:
+            release()
 
     async def _handle(self, envelope: Envelope, data: bytes) -> object:
         # Epoch 0 is that of senders without lives, such as the client.

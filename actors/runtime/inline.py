@@ -79,7 +79,7 @@ class InlineActor:
     def end(self) -> None:
         """End the actor as a kill would: pending messages raise ActorLostError."""
         self.lost = True
-        self._dispatcher.crashed()
+        self._dispatcher.release()
         for task in self._tasks:
             task.cancel()
         for future in list(self._pending):

@@ -1,4 +1,7 @@
-"""The process of a run on Ray: one Ray actor with one of our actors, or several that share it."""
+"""The process of a run on Ray: one Ray actor with one of our actors, or several that share it.
+
+Messages to an actor are envelopes (`actors.interface`); an actor finds the others by a `Directory`.
+"""
 
 from __future__ import annotations
 
@@ -33,16 +36,17 @@ from roadstead.protocol.codec import DecodeLimits
 from roadstead.protocol.errors import InputError
 
 END_AFTER_S = 0.1
-"""Time from the request to end until the end: the reply is sent meanwhile."""
+"""Delay before this process exits, so that the reply can be sent first."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostSetup:
     """What a process does besides its actors' work.
 
-    run: name of the run on a joined cluster. logs: where it writes its log. metrics_interval_s:
-    between two publications of metrics, 0 for none. driver, own: the raylets on the driver's node
-    and on that of the process; None on a Ray of the run's own.
+    run: name of the run on a joined cluster (one that existed before the run). logs: where it
+    writes its log. metrics_interval_s: between two publications of metrics, 0 for none. driver,
+    own: addresses of the raylets on the driver's node and on that of the process; None if the run
+    started Ray itself.
     """
 
     run: str = ""
@@ -55,9 +59,10 @@ class HostSetup:
 def end_after_loss(raylet: Address, beats: int, of: str) -> None:
     """End this process once a raylet is lost; Ray itself would leave it running for long.
 
-    Without the driver's node the run is over. Without the raylet of its own node, Ray cannot end
-    the process, and the run replaces it: if it stayed, it might keep the journal locked. beats: of
-    `await_loss`. of: whose raylet it is, for the log.
+    If the driver's node is lost, the run is over. If this node's raylet is lost, the run starts a
+    replacement elsewhere, and this process must not keep the journal locked. beats: number of
+    heartbeats in a row without an answer until the raylet counts as lost. of: whose raylet it is,
+    for the log.
     """
     await_loss(raylet, beats)
     log("host", "raylet lost", of=of, node=raylet[0])
@@ -91,6 +96,7 @@ class RayHost:
             if raylet is not None:
                 end = partial(end_after_loss, raylet, beats, of)
                 threading.Thread(target=end, daemon=True).start()
+        # With Python's own thresholds, a third of the time was spent on garbage collections.
         raise_gc_thresholds()
         self._limits = limits
         self._dispatchers: dict[str, Dispatcher] = {}
@@ -101,11 +107,13 @@ class RayHost:
     def _build(self, builds: Mapping[str, Factory], directory: Directory) -> None:
         try:
             for name, build in builds.items():
-                actor, collect = build(directory), self._warnings.collect
+                actor = build(directory)
+                # Its replies carry the warnings of this process to the driver.
+                collect = self._warnings.collect
                 self._dispatchers[name] = Dispatcher(name, actor, self._limits, collect)
         except InputError as failure:
-            # For example a plugin that only the driver can import. Ray would wrap an exception in a
-            # text of its own.
+            # For example a plugin that only the driver can import. Not raised, because Ray would
+            # replace its text.
             source = f"in the process {self._process} on Ray"
             self._failure = encode_failure(failure.at(source=source))
 
@@ -116,7 +124,7 @@ class RayHost:
     async def receive(self, name: str, *parts: bytes) -> bytes:
         """Dispatch one envelope to one actor and return the envelope of the reply.
 
-        parts: of the envelope, in order (`parts_of`).
+        parts: consecutive bytes of the envelope, which is sent in parts if it is long.
         """
         dispatcher, handling = self._dispatchers.get(name), asyncio.current_task()
         if dispatcher is None or handling is None:
@@ -137,7 +145,7 @@ class RayHost:
         """End the actors of this process as a kill would; the process waits for `rebuild`."""
         retired, self._dispatchers = self._dispatchers, {}
         for dispatcher in retired.values():
-            dispatcher.crashed()
+            dispatcher.release()
         for task in self._handling:
             task.cancel()
 
@@ -148,7 +156,10 @@ class RayHost:
         return self._failure or os.getpid()
 
     async def end(self) -> None:
-        """End this process after the reply, without Ray's head, which alone could kill it."""
+        """End this process after the reply.
+
+        Works even if Ray's head is down, which otherwise ends actors.
+        """
         timer = threading.Timer(END_AFTER_S, os._exit, (0,))
         timer.daemon = True
         timer.start()

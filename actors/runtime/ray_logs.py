@@ -3,7 +3,8 @@
     process ──► its file in Ray's folder of logs, on its node ── parts, newest first ──► driver
 
 The driver is Ray's: the process that started the run. The files of a node are read through a
-process of the run that is still alive there; without one, through a Ray task.
+process of the run that is still alive there; without one, through a Ray task. Besides logs there
+may be transcripts: the last messages of an actor that failed.
 """
 
 from __future__ import annotations
@@ -232,7 +233,7 @@ async def _copy_node(node: NodeLogs, into: Path, timeout_s: float, missing: list
         except (RayError, TimeoutError, CodecError) as each:
             failure = each
             continue
-        # The transcripts of failed cores first: they are short, and needed most.
+        # Transcripts first: they are short, and needed most.
         for name, size_bytes in sorted(files, key=lambda file: not file[0].endswith(SUFFIX)):
             left_out = await _copy_file(request, (name, size_bytes), node.label, into)
             if left_out:

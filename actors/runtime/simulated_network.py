@@ -1,10 +1,9 @@
-"""The network of a simulation: it draws the fate of every message from one seed.
+"""The network of a simulation: one seed decides which messages are lost, repeated or delayed.
 
     send ─► cut off? lost? ─► one copy or two ─► each after its own delay ─► received,
                                                      once neither end is paused
 
-All generators have one seed, and all draws are part of `trace`: two runs with the same seed have
-the same trace.
+`trace` is a hash of all events: two runs with the same seed have the same trace.
 """
 
 from __future__ import annotations
@@ -112,7 +111,7 @@ class Network:
         self._trace.update(line.encode())
 
     def send(self, source: str, target: str, kind: str, arrive: Callable[[], None]) -> None:
-        """Send one message; `arrive` is called once, twice or never. kind: its method."""
+        """Send one message; `arrive` is called once, twice or never. kind: the called method."""
         fate = self._fate(source, target, kind)
         self.note(f"{kind} {fate}", source, target)
         if fate != "sent":

@@ -131,7 +131,7 @@ class SchedulerActor:
         await asyncio.gather(*self._cancel(), return_exceptions=True)
         return NOTHING
 
-    def crashed(self) -> None:
+    def release(self) -> None:
         """Cancel all tasks."""
         self._cancel()
 

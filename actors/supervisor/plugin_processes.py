@@ -29,13 +29,14 @@ from roadstead.run import RunPlan
 def plugins_watched(plan: RunPlan) -> Iterator[RunPlan]:
     """Watch the plugins of this process inside the block.
 
-    Yields the plan for the run's actors. On Ray it has a folder for marks: files in which each
-    process records the plugin call that it makes.
+    Yields the plan for the run's actors. On Ray it has a folder for marks: files, one per process,
+    with the plugin call that the process is making.
     """
     if not plan.plugins:
         yield plan
         return
     journal = plan.settings.journal
+    # For the message if a call ends this process.
     kept = (
         f"What the binder acknowledged is in {journal}, and --resume continues the run."
         if journal is not None
@@ -72,6 +73,7 @@ class WatchedFactory:
     plan: RunPlan
 
     def __call__(self, directory: Directory) -> object:
+        # The limit is 0 until the watch of this process has started.
         if self.plan.marks and not RUNNING_CALLS.limit_s:
             folder = Path(self.plan.marks)
             # On another machine than the driver's there is no such folder: calls are watched, but
@@ -81,6 +83,7 @@ class WatchedFactory:
             deadline_s = self.plan.settings.deadlines.plugin_s
             PluginWatch(deadline_s, self._end).start()
         actor = self.build(directory)
+        # Messages name the pod of a call by namespace and name, if an actor here knows them.
         if find := getattr(actor, "key_of", None):
             POD_KEY_FINDERS[self.name] = find
         return actor

@@ -1,7 +1,8 @@
 """Plugin names of v1beta2 and v1beta3 that v1 has replaced.
 
 Upstream: removedPluginsByVersion of pkg/scheduler/apis/config/validation/validation.go (1.22 to
-1.29). A plugin of v1beta1 that v1beta2 refused is accepted in v1beta2 if Roadstead can run it.
+1.29). Upstream's v1beta2 refuses some plugins of v1beta1; they are accepted there if Roadstead has
+them. v1beta3 refuses them.
 """
 
 from __future__ import annotations
@@ -56,7 +57,10 @@ class Renaming:
     def rename(
         self, point: str, plugin_set: PluginSet, path: str, *, has_limits: bool
     ) -> PluginSet:
-        """Return a set in current names. `has_limits`: NodeVolumeLimits is enabled there anyway."""
+        """Return a plugin set of an extension point in current names.
+
+        has_limits: NodeVolumeLimits is already enabled at this point, by default or by multiPoint.
+        """
         enabled_names = {plugin.name for plugin in plugin_set.enabled or ()}
         has_limits |= VOLUME_LIMITS in enabled_names
         if point == "score":
@@ -97,11 +101,14 @@ class Renaming:
         return plugin
 
     def _current_disabled(self, disabled: Iterable[V1Plugin], path: str) -> Iterable[V1Plugin]:
-        """Yield the disabled plugins that v1 has."""
+        """Yield the disabled plugins, without those that v1 replaced."""
         for i, plugin in enumerate(disabled):
             where = f"{path}.disabled[{i}]"
             if plugin.name in OLD_LIMITS:
-                text = f"{plugin.name} dropped: {VOLUME_LIMITS} counts these, and is disabled whole"
+                text = (
+                    f"{plugin.name} dropped: {VOLUME_LIMITS} counts these, and can only be "
+                    "disabled as a whole"
+                )
                 self.notes.add(where, text)
             elif plugin.name in _REMOVED:
                 text = f"{plugin.name} dropped: it was not on by default in {self.version}"

@@ -30,7 +30,8 @@ PathParts = tuple[str | int, ...]
 _TYPE_ERRORS: Final = frozenset(
     {"string_type", "dict_type", "list_type", "int_type", "model_type", "dataclass_type"}
 )
-"""Types of errors of a whole choice of a union; left out where another choice fits better."""
+"""Errors that a value is not of one type of a union. They are left out if another type of the union
+fits better: it has an error below the value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +48,9 @@ class ScenarioFile:
     """A scenario. origins: by top-level key, the file in which the key is written.
 
     main: the file that was read first; it may extend others. named: by place in the document, the
-    files that `existing_file` returned, in that order. stored: by place, the files to read in place
-    of those that the document names; stored_names: what the document's names were for them.
+    files that `existing_file` returned, in that order. stored: by place, the copies in the folder
+    of a run, which are read in place of the files that the document names; stored_names: copy →
+    name of the original file.
     """
 
     scenario: Scenario
@@ -117,7 +119,7 @@ def restored_scenario(
     stored: Mapping[str, Sequence[Path]],
     stored_names: Mapping[Path, str],
 ) -> ScenarioFile:
-    """Return a scenario from its document with all keys of those that it extends.
+    """Return the scenario of a run's folder. document: with all keys of those that it extends.
 
     main, stored, stored_names: as in `ScenarioFile`. Raises as `load_scenario`.
     """
@@ -208,7 +210,7 @@ def _problems(
     paths = [_path_in(document, each) for each in details]
     found: dict[PathParts, tuple[str, Problem]] = {}
     for index, (each, path) in enumerate(zip(details, paths, strict=True)):
-        # An error below this path belongs to a choice of the union that fits better.
+        # An error below this path belongs to a type of the union that fits better.
         fits_worse = each["type"] in _TYPE_ERRORS and any(
             other[: len(path)] == path and len(other) > len(path)
             for number, other in enumerate(paths)

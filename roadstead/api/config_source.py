@@ -53,13 +53,13 @@ def load_effective(
     Raises ConfigError.
     """
     # Imported here: the schema and YAML take a third of a second to import.
-    from roadstead.api.plugin_choice import SOURCE_OF_FLAGS, choose_plugins, load_with
+    from roadstead.api.plugin_choice import PLUGIN_OPTION, choose_plugins, load_with
     from roadstead.config.presets import preset_text
 
     if config is not None:
         content, source = config_bytes(config)
     elif preset is None and plugins:
-        content, source = choose_plugins(plugins).as_config().encode(), SOURCE_OF_FLAGS
+        content, source = choose_plugins(plugins).as_config().encode(), PLUGIN_OPTION
     else:
         preset = preset or "default"
         content, source = preset_text(preset).encode(), f"preset {preset}"

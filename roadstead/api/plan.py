@@ -65,9 +65,9 @@ def read_config(
 def _default_with_plugins(plugins: tuple[str, ...], note: OnNote) -> ConfigText:
     if not plugins:
         return ConfigText()
-    from roadstead.api.plugin_choice import SOURCE_OF_FLAGS, choose_plugins
+    from roadstead.api.plugin_choice import PLUGIN_OPTION, choose_plugins
 
-    return _check_config(choose_plugins(plugins).as_config(), SOURCE_OF_FLAGS, plugins, note)
+    return _check_config(choose_plugins(plugins).as_config(), PLUGIN_OPTION, plugins, note)
 
 
 def _check_config(text: str, source: str, plugins: tuple[str, ...], note: OnNote) -> ConfigText:

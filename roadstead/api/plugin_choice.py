@@ -21,8 +21,8 @@ from roadstead.framework.user_plugins import (
 )
 from roadstead.protocol.errors import InputError, cut_short
 
-SOURCE_OF_FLAGS = "--plugin"
-"""Source of a configuration that is made from flags, for errors."""
+PLUGIN_OPTION = "--plugin"
+"""Source that errors name for a configuration made from the option alone."""
 
 _EMPTY_CONFIG: Final[dict[str, object]] = {
     "apiVersion": "kubescheduler.config.k8s.io/v1",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from roadstead.api.plugin_choice import SOURCE_OF_FLAGS, ChosenPlugins, choose_plugins
+from roadstead.api.plugin_choice import PLUGIN_OPTION, ChosenPlugins, choose_plugins
 from roadstead.config.scenario.read import ScenarioFile, load_scenario
 from roadstead.scenario.compile import compile_scenario, config_texts
 from roadstead.simulator.scenario import CompiledScenario, SchedulerConfigText
@@ -35,7 +35,7 @@ def plan_of(
     chosen = choose_plugins(plugins, text, directory)
     notes = []
     if chosen.types and not configs:
-        configs = (SchedulerConfigText("plugins", SOURCE_OF_FLAGS, chosen.as_config()),)
+        configs = (SchedulerConfigText("plugins", PLUGIN_OPTION, chosen.as_config()),)
     else:
         notes = [
             f"Plugin {name} is not used: no configuration of the scenario names it."

@@ -18,6 +18,7 @@ from roadstead.report.simulated_plots import RUNS_MAX, SampledRun
 from roadstead.simulator.summary import RunSummary
 
 HEADS = ("run", "pods", "bound", "pending", "running", "ended", "p50", "p90", "p99", "max")
+"""Heads of a summary's columns; the last four are quantiles of the waits."""
 SAMPLES = """SELECT metric, resource, time_us, value FROM samples
 WHERE zone = '' AND metric IN ('running', 'pending', 'allocatable', 'requested', 'fragmentation')
 ORDER BY time_us"""
@@ -43,7 +44,7 @@ def summary_row(name: str, summary: RunSummary) -> tuple[str, ...]:
 def write_report(
     folder: Path, names: Sequence[str], summaries: Sequence[RunSummary]
 ) -> tuple[Comparison, ...]:
-    """Write `report.html`, and `compare.json` with several configurations; return the latter.
+    """Write `report.html`, and with several configurations `compare.json`; return the comparisons.
 
     Raises InputError for tables that cannot be read, and OSError.
     """
@@ -77,6 +78,7 @@ def sampled_run(path: Path, name: str) -> SampledRun:
         samples[str(metric), str(resource)].append(sample)
     events = []
     for time_us, what, subject, detail in query.execute(EVENTS, {"most": EVENTS_LISTED + 1}).rows:
+        # Shown to the millisecond.
         at_us = cast("int", time_us)
         more = f" ({detail})" if detail else ""
         events.append((at_us, f"{time_text(at_us // 1000 * 1000)}: {what} {subject}{more}"))

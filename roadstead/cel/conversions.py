@@ -31,6 +31,8 @@ from roadstead.cel.values import (
     type_name,
 )
 
+# The syntax that Go's strconv reads. With possessive quantifiers (++, *+), a string that does not
+# match is refused without backtracking.
 _INTEGER = re.compile(r"[+-]?[0-9]++")
 _UNSIGNED = re.compile(r"[0-9]++")
 _DECIMALS = r"[0-9]++(?:_[0-9]++)*+"
@@ -63,6 +65,7 @@ def to_int(value: Value) -> Value:
                 raise CelRunError("integer overflow")
             return int(value)
         case float():
+            # Upstream refuses -2**63, too.
             if not -(2.0**63) < value < 2.0**63:
                 raise CelRunError("integer overflow")
             return int(value)
@@ -154,6 +157,7 @@ def to_bytes(value: Value) -> Value:
     if isinstance(value, bytes):
         return value
     if isinstance(value, str):
+        # A string of YAML or JSON may contain half of a surrogate pair.
         return value.encode("utf-8", "surrogatepass")
     raise conversion_error(value, "bytes")
 
@@ -248,4 +252,4 @@ CONVERSIONS: Final[dict[str, Callable[[Value], Value]]] = {
     "type": type_value,
     "dyn": identity,
 }
-"""Functions that upstream evaluates while it compiles if their argument is a literal."""
+"""By name. Upstream calls these at compile time if the argument is a literal."""

@@ -96,6 +96,7 @@ def _minus(quantity: Quantity, other: Quantity | int) -> Quantity:
 
 
 def _result(quantity: Quantity) -> QuantityResult:
+    # Upstream has another class for sums and differences.
     return QuantityResult(
         quantity.unscaled, quantity.exponent, quantity.format, quantity.is_big, quantity.text
     )
@@ -223,7 +224,7 @@ KUBERNETES_FUNCTIONS: Final[dict[str, Callable[..., Value]]] = {
     "format-named": _format_named,
     **{f"format.{name}": _constant(named) for name, named in NAMED_FORMATS.items()},
 }
-"""Implementations by overload."""
+"""Implementations by the overload's id, which is upstream's."""
 
 
 def _signed(number: int) -> int:

@@ -8,7 +8,7 @@ import click
 
 from roadstead.cli.concurrency_options import ConcurrencyOptions, concurrency_parameters
 from roadstead.cli.errors import ReportingCommand
-from roadstead.cli.options import RunOptions, gathered, run_parameters
+from roadstead.cli.options import RunOptions, options_as, run_parameters
 from roadstead.cli.session import Session
 
 TIMEOUT_S = 1800.0
@@ -56,8 +56,8 @@ _PATH = click.Path(path_type=Path)
     metavar="SECONDS",
     help="Maximum time of a step until its pods are bound.",
 )
-@gathered("options", RunOptions, run_parameters)
-@gathered("concurrency", ConcurrencyOptions, concurrency_parameters)
+@options_as("options", RunOptions, run_parameters)
+@options_as("concurrency", ConcurrencyOptions, concurrency_parameters)
 @click.pass_obj
 def bench_command(
     session: Session,

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from roadstead.cli.errors import ReportingCommand
-from roadstead.cli.options import OutputFormat, format_option, gathered, plugin_option
+from roadstead.cli.options import OutputFormat, format_option, options_as, plugin_option
 from roadstead.cli.session import Session
 from roadstead.cli.stress_options import JobOptions, job_parameters
 
@@ -47,7 +47,7 @@ _PATH = click.Path(path_type=Path)
     metavar="N",
     help="Number of runs of each side [default: the seeds of the scenario].",
 )
-@gathered("jobs", JobOptions, job_parameters)
+@options_as("jobs", JobOptions, job_parameters)
 @click.option(
     "-o",
     "--output",

@@ -13,7 +13,7 @@ from roadstead.cli.options import (
     RunOptions,
     demo_run_parameters,
     force_option,
-    gathered,
+    options_as,
     output_option,
     run_format_option,
 )
@@ -33,7 +33,7 @@ _COUNT = click.IntRange(1, COUNT_MAX)
 @click.option("--nodes", type=_COUNT, metavar="N", help=f"Number of nodes [default: {NODES:,}].")
 @click.option("--pods", type=_COUNT, metavar="N", help=f"Number of pods [default: {PODS:,}].")
 @click.option("--live", is_flag=True, help="Play a day of a small fleet that loses a zone.")
-@gathered("options", RunOptions, demo_run_parameters)
+@options_as("options", RunOptions, demo_run_parameters)
 @output_option
 @force_option
 @run_format_option

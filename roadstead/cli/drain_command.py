@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from roadstead.cli.errors import ReportingCommand
-from roadstead.cli.options import RunOptions, SourceOptions, gathered
+from roadstead.cli.options import RunOptions, SourceOptions, options_as
 from roadstead.cli.what_if import (
     AnswerTarget,
     answer,
@@ -41,8 +41,8 @@ REPLACE: Final = "--replace"
     metavar="LABELS",
     help="Drain the nodes with these labels, given as for kubectl: pool=a,env!=dev,gpu.",
 )
-@gathered("source", SourceOptions, moment_parameters)
-@gathered("options", RunOptions, one_scheduler_parameters)
+@options_as("source", SourceOptions, moment_parameters)
+@options_as("options", RunOptions, one_scheduler_parameters)
 @click.option(
     "--force",
     is_flag=True,
@@ -54,7 +54,7 @@ REPLACE: Final = "--replace"
     is_flag=True,
     help="Evict also pods with an emptyDir, as kubectl drain does with this flag.",
 )
-@gathered("target", AnswerTarget, answer_parameters(REPLACE))
+@options_as("target", AnswerTarget, answer_parameters(REPLACE))
 def drain_command(
     *,
     names: tuple[str, ...],

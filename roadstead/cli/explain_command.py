@@ -12,7 +12,7 @@ from roadstead.cli.options import (
     RunOptions,
     SourceOptions,
     format_option,
-    gathered,
+    options_as,
     run_parameters,
     source_parameters,
 )
@@ -24,10 +24,10 @@ from roadstead.cli.session import Session
 @click.option(
     "--all-pending",
     is_flag=True,
-    help="Explain every pending pod, by workload and reason, in place of POD.",
+    help="Instead of one POD, explain all pending pods, by workload and reason.",
 )
-@gathered("source", SourceOptions, source_parameters)
-@gathered("options", RunOptions, run_parameters)
+@options_as("source", SourceOptions, source_parameters)
+@options_as("options", RunOptions, run_parameters)
 @click.option(
     "--after-run",
     is_flag=True,
@@ -39,8 +39,8 @@ from roadstead.cli.session import Session
     type=click.IntRange(0),
     default=None,
     metavar="N",
-    help="Number of feasible nodes to show, and of node names for each reason; 0 shows all "
-    "[default: 10 nodes, 3 names; --html: 2,000].",
+    help="Maximum number of feasible nodes to show, and of the node names listed for each reason; "
+    "0 shows all [default: 10 nodes and 3 names; with --html 2,000 of each].",
 )
 @click.option(
     "--html",
@@ -71,10 +71,10 @@ def explain_command(
     pod is explained, or its first pod if none is pending. A running pod is explained as if it were
     not on its node.
 
-    The answer contains the total score and the weighted score of each plugin for the best nodes,
-    the raw and normalized scores of the first of them, and, for the other nodes, the plugin that
-    filtered them out and the reason. JSON contains all scores of all nodes. By default, the actors
-    run in this process; --runtime ray or a settings file changes that, with the same answer.
+    The answer contains, for the best nodes, the total score and the weighted score of each plugin,
+    for the best node also its raw and normalized scores, and for the other nodes the plugin that
+    filtered them out and the reason. JSON contains all scores of all nodes. By default, everything
+    runs in this process; --runtime ray or a settings file changes that, with the same answer.
 
     \b
     Examples:
@@ -89,7 +89,7 @@ def explain_command(
       roadstead explain openb-pod-0017 --trace openb.trace --top 3
       roadstead explain web-0 --cluster cluster.yaml --format json | jq .best
     """
-    # Neither of them, or both.
+    # Exactly one of POD and --all-pending must be given.
     if (pod is None) != all_pending:
         raise click.UsageError("no pod given, or two choices: use either POD or --all-pending")
     source.check(options.config)
@@ -103,6 +103,7 @@ def explain_command(
         check_file(html, may_replace=force)
     settings = plans.read_settings(options.or_inline())
     config = plans.read_config(options)
+    # Hashes of the inputs are only written to the folder of a run; this command writes none.
     loaded = load(source, with_digests=False)
     run_plan = plans.make_plan(options, settings, config, loaded.cluster)
     explain(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from roadstead.cli.errors import ReportingCommand
-from roadstead.cli.options import RunOptions, SourceOptions, gathered
+from roadstead.cli.options import RunOptions, SourceOptions, options_as
 from roadstead.cli.what_if import (
     AnswerTarget,
     answer,
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 @click.command("fit", cls=ReportingCommand)
 @click.argument("specs", metavar="POD_OR_WORKLOAD...", nargs=-1, required=True)
-@gathered("source", SourceOptions, moment_parameters)
-@gathered("options", RunOptions, one_scheduler_parameters)
+@options_as("source", SourceOptions, moment_parameters)
+@options_as("options", RunOptions, one_scheduler_parameters)
 @click.option(
     "--total",
     is_flag=True,
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     metavar="N",
     help="Exit with status 1 if fewer replicas fit.",
 )
-@gathered("target", AnswerTarget, answer_parameters("--force"))
+@options_as("target", AnswerTarget, answer_parameters("--force"))
 def fit_command(
     *,
     specs: tuple[str, ...],

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from roadstead.cli.errors import ReportingCommand
-from roadstead.cli.options import RunOptions, SourceOptions, gathered
+from roadstead.cli.options import RunOptions, SourceOptions, options_as
 from roadstead.cli.what_if import (
     AnswerTarget,
     answer,
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 
 @click.command("grow", cls=ReportingCommand)
-@gathered("source", SourceOptions, moment_parameters)
-@gathered("options", RunOptions, one_scheduler_parameters)
+@options_as("source", SourceOptions, moment_parameters)
+@options_as("options", RunOptions, one_scheduler_parameters)
 @click.option(
     "--catalog",
     type=click.Path(path_type=Path),
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     help="Maximum number of runs of the search [default: 200]; with --shrink, of nodes that are "
     "tried for removal [default: 2,000].",
 )
-@gathered("target", AnswerTarget, answer_parameters("--force"))
+@options_as("target", AnswerTarget, answer_parameters("--force"))
 def grow_command(
     *,
     source: SourceOptions,

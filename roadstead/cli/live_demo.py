@@ -26,13 +26,13 @@ DEFAULT_FOLDER: Final = Path("demo.run")
 WAITS_BY_OWNER: Final = (
     "SELECT owner, count(*) AS pods, max(waited_us) / 1e6 AS longest_s FROM pods GROUP BY owner"
 )
-"""An example of a query on the tables of the run."""
+"""An example of a query on the tables of the run. owner: what created a pod, such as a Job."""
 
 
 class LiveRecorder(Recorder):
     """Shows each event and sample of the simulation.
 
-    longest: the key of the pod that waited longest so far.
+    longest: the key of the pod that waited longest so far; "" before the first bind.
     """
 
     def __init__(self, view: View) -> None:
@@ -41,7 +41,7 @@ class LiveRecorder(Recorder):
         self.longest = ""
 
     def note(self, now_us: int, note: Note) -> None:
-        """Show an event of the fleet."""
+        """Show a note of the simulation: an event of the fleet."""
         self._view.event(now_us, note)
 
     def sample(self, world: RecordedWorld) -> None:
@@ -65,6 +65,7 @@ def live_demo(output: Path | None, seed: int, *, may_replace: bool) -> None:
     text = example_text(EXAMPLE)
     scenario = read_scenario(text, source=f"{EXAMPLE}.yaml", directory=Path())
     simulation, folder = prepare_simulation(scenario), output or DEFAULT_FOLDER
+    # A variant is a configuration with a seed; the day has one configuration.
     variants = simulation.variants(seed)
     may_replace |= _is_earlier_demo(folder, text)
     prepare_folder(simulation, folder, variants, may_replace=may_replace, is_resumed=False)
@@ -73,9 +74,10 @@ def live_demo(output: Path | None, seed: int, *, may_replace: bool) -> None:
         summaries = list(play_all(simulation, folder, variants, _show_nothing, live))
     write_report(folder, [*variants], summaries)
     print_summaries(Console(), dict(zip(variants, summaries, strict=True)))
-    shown, longest = shlex.quote(str(folder)), live.longest
-    click.echo(f"\nWhy did the pod that waited longest wait?\n  roadstead why {shown} {longest}")
-    click.echo(f'How long did others wait?\n  roadstead query {shown} "{WAITS_BY_OWNER}"')
+    quoted_folder = shlex.quote(str(folder))
+    why = f"roadstead why {quoted_folder} {live.longest}"
+    click.echo(f"\nWhy did the pod that waited longest wait?\n  {why}")
+    click.echo(f'How long did others wait?\n  roadstead query {quoted_folder} "{WAITS_BY_OWNER}"')
 
 
 def _is_earlier_demo(folder: Path, text: str) -> bool:

@@ -305,7 +305,7 @@ run_format_option = click.option(
 )
 
 
-def gathered(
+def options_as(
     name: str,
     kind: type[DataclassInstance],
     parameters: tuple[Callable[[Callback], Callback], ...],

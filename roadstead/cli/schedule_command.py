@@ -13,7 +13,7 @@ from roadstead.cli.options import (
     RunOptions,
     SourceOptions,
     force_option,
-    gathered,
+    options_as,
     output_option,
     run_format_option,
     run_parameters,
@@ -23,9 +23,9 @@ from roadstead.cli.session import Session
 
 
 @click.command("schedule", cls=ReportingCommand)
-@gathered("source", SourceOptions, source_parameters)
-@gathered("options", RunOptions, run_parameters)
-@gathered("concurrency", ConcurrencyOptions, concurrency_parameters)
+@options_as("source", SourceOptions, source_parameters)
+@options_as("options", RunOptions, run_parameters)
+@options_as("concurrency", ConcurrencyOptions, concurrency_parameters)
 @output_option
 @force_option
 @run_format_option

@@ -12,7 +12,7 @@ from roadstead.cli.options import (
     OutputFormat,
     SourceOptions,
     format_option,
-    gathered,
+    options_as,
     source_parameters,
 )
 from roadstead.cli.session import Session
@@ -31,9 +31,9 @@ from roadstead.cli.stress_options import (
     is_flag=True,
     help="List all presets, and the parameters of each study with their values; run none.",
 )
-@gathered("sweep_options", SweepOptions, sweep_parameters)
-@gathered("source", SourceOptions, source_parameters)
-@gathered("jobs", JobOptions, job_parameters)
+@options_as("sweep_options", SweepOptions, sweep_parameters)
+@options_as("source", SourceOptions, source_parameters)
+@options_as("jobs", JobOptions, job_parameters)
 @click.option(
     "--output",
     type=click.Path(path_type=Path),

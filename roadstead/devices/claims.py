@@ -1,4 +1,4 @@
-"""The claims of a pod, and the errors that make them unusable.
+"""The ResourceClaims of a pod, and the errors that make them unusable.
 
 Upstream: dynamicresources.go (foreachPodResourceClaim) and
 dynamic-resource-allocation/resourceclaim/claim.go.
@@ -26,6 +26,7 @@ def claim_name(pod: PodFacts, claim: PodClaim) -> str | None:
     Raises:
         PodClaimError: the claim of a template was not created yet, or nothing is named.
     """
+    # A claim for extended resources has no name until the scheduler has created it.
     if claim.claim_name is not None or claim.extended:
         return claim.claim_name
     if claim.template_name is None:
@@ -62,7 +63,7 @@ def claims_of(claims: Claims, pod: PodFacts) -> tuple[DeviceClaimFacts, ...]:
 
 
 def consumer_of(pod: PodFacts) -> Consumer:
-    """Return a pod as a consumer of its claims."""
+    """Return a pod as an entry of status.reservedFor of its claims."""
     assert pod.claims_as is not None, "a pod with claims is named in its facts"
     return Consumer("pods", pod.claims_as.name, pod.claims_as.uid)
 

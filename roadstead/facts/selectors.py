@@ -79,14 +79,14 @@ class Requirement:
         return _MATCHERS[self.operator](labels, self.key, self.values)
 
     def matches_field(self, node_name: str) -> bool:
-        """Whether a node's fields meet the requirement; an unknown field reads as ""."""
+        """Whether a node's fields meet the requirement (In or NotIn); an unknown field is ""."""
         field = node_name if self.key == "metadata.name" else ""
         return (field in self.values) == (self.operator == "In")
 
 
 @dataclass(frozen=True, slots=True)
 class LabelSelector:
-    """A conjunction of requirements; without any it matches everything (a None matches nothing)."""
+    """Requirements that must all match. Without any it matches everything; no selector, nothing."""
 
     requirements: tuple[Requirement, ...] = ()
 

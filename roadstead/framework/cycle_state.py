@@ -16,8 +16,9 @@ _IMMUTABLE_TYPES = (str, bytes, int, float, frozenset, Enum, NoneType)
 
 
 class CycleState:
-    """Values by key, usually a plugin's name; one CycleState per pod class and evaluation.
+    """Values by key, usually a plugin's name.
 
+    There is one for each group of equal pods (pod class) and each evaluation of nodes.
     node_count: the number of all nodes. skipped: plugins whose PreFilter or PreScore returned Skip.
     before: PreFilter's state, if this is PreScore's state; its values can be read here, too, but
     are not changed.
@@ -34,8 +35,8 @@ class CycleState:
     def write(self, key: str, value: object) -> None:
         """Store a value under `key`.
 
-        While equal values are written for a pod, the results computed from them are reused; with a
-        value that cannot be compared they are computed again each time.
+        Filter and Score results are reused for later pods of the class as long as the values
+        written for them are equal. Values that cannot be compared count as different.
         """
         self._values[key] = value
 
@@ -71,8 +72,8 @@ class CycleState:
             return False
         other_values = other._values
         try:
-            # One object under both may have been modified in place since the other state was
-            # written: it is the same only if it cannot change.
+            # If both states contain the same object, comparing it with itself shows nothing: it may
+            # have been modified since the other state was written. So it must be immutable.
             return self._values.keys() == other_values.keys() and all(
                 _is_immutable(value) if value is other_values[key] else value == other_values[key]
                 for key, value in self._values.items()

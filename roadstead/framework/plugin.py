@@ -185,8 +185,9 @@ class Plugin(ABC):
     is_guarded: bool = False
     """Set on a user's plugin, whose failures are caught; see `roadstead.framework.guarded`."""
     shares_by_shape: ClassVar[bool] = False
-    """Whether pods of one shape (`PodClass.shape`) get equal answers. Only Filter and Score of a
-    plugin that reads ROW may also depend on the amounts. Not inherited: each class declares it.
+    """Whether pods that differ only in the amounts of their requests (pods of one shape,
+    `PodClass.shape`) get equal answers, which are then computed once. Only Filter and Score of a
+    plugin that reads ROW may depend on the amounts, too. Not inherited: each class declares it.
     """
 
     binds_volumes: ClassVar[bool] = False
@@ -197,7 +198,10 @@ class Plugin(ABC):
     """Pods of a gang wait for each other at its Permit and are bound all-or-nothing."""
 
     def sign(self, pod: PodFacts) -> Hashable | None:
-        """Return the hashable part of the pod that is read; None: evaluate each pod separately."""
+        """Return the hashable part of the pod that is read; None: evaluate each pod separately.
+
+        Pods with equal signatures get equal results (KEP-5598).
+        """
         return None
 
     def state_version(self, pod: PodClass) -> Hashable:

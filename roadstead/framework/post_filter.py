@@ -17,7 +17,7 @@ from roadstead.protocol.status import SUCCESS, Code, Status
 
 
 def dry_run_size(profile: Profile, pod: PodFacts, diagnosis: Diagnosis) -> int | None:
-    """Return how many candidates plugins want from a dry run; None if none wants a dry run."""
+    """Return how many candidates plugins want from a dry run of preemption; None for no dry run."""
     failed = _view(diagnosis)
     wanted = (plugin.dry_run_size(pod, failed) for plugin in profile.post_filter)
     return max((each for each in wanted if each is not None), default=None)
@@ -32,8 +32,8 @@ def run_post_filter(
 ) -> PostFilterResult:
     """Return the first Success, UnschedulableAndUnresolvable or Error, or else all refusals joined.
 
-    Unless it is Success, its reasons end the pod's message. tried: the result of the dry run, if
-    one was wanted. pick: chooses among equal nodes.
+    Unless it is Success, the caller appends its reasons to the pod's message. tried: the result of
+    the dry run of preemption, if a plugin requested one. pick: chooses among equally good nodes.
     Raises UnsupportedError if a plugin does not support the pod.
     """
     failed = replace(_view(diagnosis), tried=tried, pick=pick)
@@ -53,7 +53,8 @@ def run_post_filter(
         nominated = nominated if result.nominated_node is None else result.nominated_node
         if result.deallocated:
             deallocating = result
-    # Upstream keeps the full stop. With its own plugins only the last reason has one.
+    # Only the last reason keeps its full stop. Upstream keeps them all, but with its own plugins
+    # only the last reason has one.
     parts = [each.removesuffix(".") for each in reasons[:-1]] + reasons[-1:]
     joined = (", ".join(parts),) if parts else ()
     return PostFilterResult(

@@ -19,10 +19,10 @@ def first_name(names: Sequence[str]) -> str:
 class PostFilterResult:
     """The result of PostFilter.
 
-    nominated_node: None keeps the pod's nomination, "" clears it. candidates: those that preemption
-    found; acceptable: the nodes of those that are equally good. exhaustive: the dry run was not
-    limited to some nodes. deallocated: key of the claim of devices that loses its allocation, or
-    ""; deallocatable: all claims that could.
+    nominated_node: None keeps the pod's nomination, "" clears it. candidates: nodes with victims
+    that preemption found; acceptable: the nodes of the candidates that are as good as the best one.
+    exhaustive: the dry run was not limited to some nodes. deallocated: key of the ResourceClaim
+    whose allocation is removed, or ""; deallocatable: all claims that would have helped so.
     """
 
     status: Status
@@ -48,8 +48,9 @@ class PostFilterView:
     pre_filter: PreFilter's status (Success if the pod passed).
     unreached: plugins whose PreFilter did not run, because another one ended PreFilter.
     lowest_priority: of all pods on nodes; None if there are none.
-    refused_nodes: the nodes that a plugin refused, by its name, if it reads them.
-    tried: the result of the dry run, if a plugin wanted one. pick: chooses among equal nodes.
+    refused_nodes: plugin → the nodes it refused, of plugins that read them in PostFilter.
+    tried: the result of the dry run of preemption, if a plugin requested one. pick: chooses among
+    nodes that are equally good.
     """
 
     node_count: int

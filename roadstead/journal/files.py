@@ -127,7 +127,7 @@ class FileJournal:
         # sync does not write them. So bytes that no frame confirms as durable are written again.
         self._disk.rewrite(end.name, end.confirmed_bytes)
         file = self._disk.extend(end.name)
-        reopened = FrameFile(file, end.header.segment, end.digest, end.size_bytes)
+        reopened = FrameFile(file, end.header.file_id, end.digest, end.size_bytes)
         reopened.sync()
         return reopened
 
@@ -257,7 +257,7 @@ class FileJournal:
         self._disk.sync_names()
 
     def end(self) -> None:
-        """Write a CLOSED frame (the writer ended in order), and release the folder.
+        """Write a CLOSED frame (the writer shut down cleanly), and release the folder.
 
         Raises JournalError if that fails; the folder is released all the same.
         """

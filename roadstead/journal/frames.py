@@ -1,6 +1,6 @@
 """Frames: the units of a journal file, how they are encoded and found in a file.
 
-    mark │ length u32 │ crc32 u32 │ kind u8 │ segment u32 │ first lsn u64 │ records u32
+    mark │ length u32 │ crc32 u32 │ kind u8 │ file id u32 │ first lsn u64 │ records u32
          │ digest before u64 │ durable bytes u64 │ body
 
 The checksum covers all bytes after it. A group of records is one frame, which is read whole or not
@@ -14,7 +14,7 @@ the machine stopped.
     FIELDS      the first frame of a file: the schema of its records (fields.py)
     RECORDS     a group of records
     FLUSHED     everything before it is durable
-    CLOSED      the writer ended in order, after the record before `first lsn`; the digest covers
+    CLOSED      the writer shut down cleanly, after the record before `first lsn`; the digest covers
                 all frames. At the end of a snapshot, `records` is the number of its records
     CONTINUED   the next segment exists: nothing more is written to this one
 
@@ -138,11 +138,11 @@ class _Body:
 class FramePosition:
     """A frame's position in a journal.
 
-    segment: see `Header.segment`. digest_before: of the frames before it. durable_bytes: how much
+    file_id: see `Header.file_id`. digest_before: of the frames before it. durable_bytes: how much
     of the file had been flushed when it was written.
     """
 
-    segment: int
+    file_id: int
     digest_before: int
     durable_bytes: int
 
@@ -169,14 +169,14 @@ class Frame:
     def last_lsn(self) -> int:
         return self.first_lsn + self.count - 1
 
-    def confirms(self, offset: int, lsn: int, segment: int) -> bool:
+    def confirms(self, offset: int, lsn: int, file_id: int) -> bool:
         """Whether it shows that the byte at `offset` (in format 1: record `lsn`) was durable.
 
-        segment: that of the file in which the frame was found.
+        file_id: that of the file in which the frame was found.
         """
         if self.position is None:
             return self.durable_lsn >= lsn
-        return self.position.segment == segment and self.position.durable_bytes > offset
+        return self.position.file_id == file_id and self.position.durable_bytes > offset
 
 
 def frame(
@@ -184,7 +184,7 @@ def frame(
 ) -> tuple[bytes, int]:
     """Return a frame's bytes, and the digest including it."""
     digest_before, durable_bytes = position.digest_before, position.durable_bytes
-    checked = _CHECKED.pack(kind, position.segment, first_lsn, count, digest_before, durable_bytes)
+    checked = _CHECKED.pack(kind, position.file_id, first_lsn, count, digest_before, durable_bytes)
     checked += body
     crc = zlib.crc32(checked)
     return _HEAD.pack(MARK, len(body), crc) + checked, _digest_after(digest_before, crc)
@@ -197,7 +197,7 @@ def _digest_after(digest_before: int, crc: int) -> int:
 
 def first_digest(header: Header) -> int:
     """Return the digest before the first frame of a file."""
-    return _digest_after(header.digest_before, header.segment)
+    return _digest_after(header.digest_before, header.file_id)
 
 
 def body_of(records: Sequence[JournalRecord], table: FactsTable) -> bytes:
@@ -233,12 +233,12 @@ def frame_at(data: memoryview, offset: int) -> Frame | None:
     if zlib.crc32(data[offset + _HEAD.size : end]) != crc:
         return None
     checked = _CHECKED.unpack_from(data, offset + _HEAD.size)
-    kind, segment, first_lsn, count, digest_before, durable_bytes = checked
+    kind, file_id, first_lsn, count, digest_before, durable_bytes = checked
     if kind not in _FRAME_KINDS:
         return None
     return Frame(
         *(offset, end, FrameKind(kind), first_lsn, count, data[start:end]),
-        FramePosition(segment, digest_before, durable_bytes),
+        FramePosition(file_id, digest_before, durable_bytes),
         _digest_after(digest_before, crc),
     )
 

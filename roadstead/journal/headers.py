@@ -63,7 +63,7 @@ class Header:
         return FORMAT_1_HEADER_BYTES if self.format == 1 else HEADER_BYTES
 
     @property
-    def segment(self) -> int:
+    def file_id(self) -> int:
         """A checksum of the header, which identifies the file in its frames."""
         return zlib.crc32(self.encode())
 

@@ -39,7 +39,7 @@ class DamagedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """The end of a journal whose writer ended in order: number of records, and digest."""
+    """The end of a journal whose writer shut down cleanly: number of records, and digest."""
 
     records: int
     digest: int

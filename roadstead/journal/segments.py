@@ -1,6 +1,9 @@
 """Reading of a journal: its snapshot and segments in order, and detection of damage.
 
-A broken frame is one that is cut off, or whose checksum is wrong. Each finding, and its result:
+Files consist of frames (frames.py); a broken one is cut off, or its checksum is wrong. Each frame
+states how many bytes before it were flushed to disk, and so confirms them as durable. Its digest is
+a hash over all frames so far. A CLOSED frame ends a journal whose writer shut down cleanly, a
+CONTINUED frame ends a segment that has a successor. Each finding, and its result:
 
     only whole frames                                 read
     a broken frame in the last segment, after all
@@ -48,8 +51,8 @@ from roadstead.protocol.codec import CodecError
 class Reader:
     """Reads a journal's records in order, and detects damage.
 
-    Valid after all records were read: last_lsn. epoch: the highest of any writer. tail: torn bytes,
-    to be cut. closed: the end, if its writer ended in order. ends: of the segments.
+    last_lsn: valid after all records were read. epoch: the highest of any writer. tail: torn bytes,
+    to be cut. closed: the end, if its writer shut down cleanly. ends: where each segment ends.
 
     stops_at_damage: reading ends at damage, and `damage` has its position. Otherwise damage raises
     JournalError with file and offset. A journal that this release cannot read always does.
@@ -108,8 +111,8 @@ class Reader:
                 count += len(group)
                 yield group
             else:
-                ends = frame.kind, frame.count, frame.first_lsn
-                is_complete = ends == (FrameKind.CLOSED, count, found.snapshot_lsn + 1)
+                found_end = frame.kind, frame.count, frame.first_lsn
+                is_complete = found_end == (FrameKind.CLOSED, count, found.snapshot_lsn + 1)
             end.size_bytes, end.digest = frame.end, frame.digest_after
         if not is_complete:
             raise self._damaged(name, end.size_bytes, data, _PARTIAL)
@@ -141,7 +144,7 @@ class Reader:
                 why = f"record {frame.first_lsn} follows {end.next_lsn - 1}"
                 raise self._damaged(name, end.size_bytes, data, why)
             if end.is_continued:
-                raise self._damaged(name, end.size_bytes, data, "it continues after its end")
+                raise self._damaged(name, end.size_bytes, data, "it has a frame after CONTINUED")
             if frame.kind is FrameKind.RECORDS:
                 yield from self._after_snapshot(self._decoded(end, data, frame, table))
                 end.next_lsn = frame.last_lsn + 1
@@ -152,8 +155,8 @@ class Reader:
     def _extend(self, end: SegmentEnd, frame: Frame) -> None:
         """Include a frame in what was read of a segment.
 
-        The digest does not include CONTINUED: the next segment, which has the digest, exists before
-        it is written.
+        The digest does not include CONTINUED. This frame is written after the next segment, whose
+        header already has the digest.
         """
         end.size_bytes = frame.end
         end.confirmed_bytes = frame.position.durable_bytes if frame.position is not None else 0
@@ -184,9 +187,9 @@ class Reader:
         raise self._damaged(name, 0, data, "its header is not that of a journal")
 
     def _check_unread(self, header: Header) -> None:
-        """Raise if the unread bytes of the segment before this one were more than a CONTINUED.
+        """Raise if the unread bytes of the segment before this one were more than a torn CONTINUED.
 
-        Then this segment's header has another digest than that of the frames which were read.
+        Other frames would have changed the digest that this segment's header repeats.
         """
         former = self.ends[-1] if self.ends else None
         if (
@@ -213,12 +216,15 @@ class Reader:
             why = f"it is segment {header.number} of its journal, segment {number} is missing"
             raise self._damaged(name, 0, data, why)
         if header.digest_before != digest_before:
-            why = "it does not follow from what is before it: records are missing or not its own"
+            why = (
+                "it does not continue the segment before it: records are missing, or belong to "
+                "another journal"
+            )
             raise self._damaged(name, 0, data, why)
 
     def _accept_broken(self, data: memoryview, end: SegmentEnd, is_last: bool) -> None:
         """Accept bytes that are no valid next frame if they may be torn; else they are damaged."""
-        offset, segment = end.size_bytes, end.header.segment
+        offset, file_id = end.size_bytes, end.header.file_id
         unread = self._unread(end.name, offset, data, "another segment follows")
         if not is_last and end.header.format == 1:
             raise DamagedError(unread)
@@ -229,11 +235,11 @@ class Reader:
             return
         layout = format_1 if end.header.format == 1 else frames
         frame_format = (layout.frame_at, layout.MARK)
-        # From `offset` on, because the frame there may be whole, but not follow: then frames before
-        # it are missing.
+        # The search includes `offset`: the frame there may be whole, but continue other frames than
+        # those before it, which shows that some are missing.
         later = next_frame(data, offset, *frame_format)
         while later is not None:
-            if later.confirms(offset, end.next_lsn, segment):
+            if later.confirms(offset, end.next_lsn, file_id):
                 why = f"record {end.next_lsn} was durable: a frame after it shows that"
                 if end.header.format != 1:
                     why = f"bytes there were durable: the frame at offset {later.offset} shows that"
@@ -283,13 +289,13 @@ class Reader:
                 f"read it; this one reads formats 1 to {FORMAT}",
             )
         if header.first_lsn != first_lsn:
-            why = f"its header names record {header.first_lsn}"
+            why = f"its header says that it starts at record {header.first_lsn}"
             raise self._damaged(name, 0, data, why)
         self.epoch = max(self.epoch, header.epoch)
         return header
 
     def _format_1_table(self, name: str, header: Header) -> FactsTable | None:
-        """Return the facts table of a file of format 1, which does not name its fields."""
+        """Return the table of a file of format 1, which does not name its fields."""
         if header.format != 1:
             return None
         fields = format_1.fields_of(header.fields_checksum)
@@ -322,8 +328,8 @@ class Reader:
         return UnreadBytes(name, offset, size_bytes, self.last_lsn + 1, why, was_durable)
 
 
-_PARTIAL = "a snapshot is whole or not there"
-"""Why a snapshot with a torn end is damaged: it got its name when it was complete and durable."""
+_PARTIAL = "a snapshot is incomplete, which a torn write cannot explain"
+"""A snapshot gets its name only when it is complete and durable."""
 
 
 def _decoded_fields(frame: Frame) -> Fields | None:
@@ -341,18 +347,17 @@ def _frame_at(data: memoryview, end: SegmentEnd) -> Frame | None:
     frame = frames.frame_at(data, end.size_bytes)
     if frame is None or frame.position is None:
         return None
-    follows = (frame.position.segment, frame.position.digest_before) == (
-        end.header.segment,
-        end.digest,
-    )
-    return frame if follows else None
+    position = frame.position
+    is_next = (position.file_id, position.digest_before) == (end.header.file_id, end.digest)
+    return frame if is_next else None
 
 
 def is_closed(disk: Disk) -> bool:
-    """Whether the last segment ends with a CLOSED frame: its writer ended in order."""
+    """Whether the last segment ends with a CLOSED frame: its writer shut down cleanly."""
     segments = find_files(disk).segments
     if not segments:
         return False
     data = memoryview(disk.read(segments[-1][0]))
+    # A CLOSED frame has no body, so it is as long as the head of a frame.
     last = frames.frame_at(data, max(0, len(data) - frames.HEAD_BYTES))
     return last is not None and last.kind is FrameKind.CLOSED

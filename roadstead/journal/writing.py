@@ -30,12 +30,12 @@ class FrameFile:
     frames so far.
     """
 
-    def __init__(self, file: DiskFile, segment: int, digest: int, size_bytes: int) -> None:
+    def __init__(self, file: DiskFile, file_id: int, digest: int, size_bytes: int) -> None:
         self.size_bytes = self._initial_bytes = size_bytes
         self.durable_bytes = 0
         self.digest = digest
         self._file = file
-        self._segment = segment
+        self._file_id = file_id
         self._table = FactsTable()
 
     @classmethod
@@ -51,7 +51,7 @@ class FrameFile:
             disk.remove(name)
         fields = present_fields().encode()
         header = Header(epoch, first_lsn, zlib.crc32(fields), number, digest_before)
-        file = cls(disk.create(name), header.segment, first_digest(header), 0)
+        file = cls(disk.create(name), header.file_id, first_digest(header), 0)
         file._write(header.encode())
         file.append(FrameKind.FIELDS, first_lsn, body=fields)
         file._initial_bytes = file.size_bytes
@@ -66,7 +66,7 @@ class FrameFile:
         """Append a frame; it is durable after `sync`."""
         # The durable bytes are in the frame so that a reader can tell damage, which is an error,
         # from a torn end, which is cut off.
-        position = FramePosition(self._segment, self.digest, self.durable_bytes)
+        position = FramePosition(self._file_id, self.digest, self.durable_bytes)
         data, digest = frame(kind, first_lsn, count, position, body)
         if len(data) > MAX_FRAME_BYTES:
             # Readers reject longer frames.

@@ -16,10 +16,11 @@ P90 = 90.0
 class Tally:
     """Counts of one type of jobs over all its schedulers; times in seconds.
 
-    complete: jobs whose tasks all have a machine. no_room: attempts without room for any task in
-    the view. clean, conflicted: transactions without and with a conflict. retries: transactions
-    after a job's first attempt. busy_s: decision time of all transactions; wasted_s: of those with
-    a conflict.
+    complete: jobs whose tasks all have a machine. abandoned: jobs given up after too many attempts.
+    no_room: attempts without a transaction, as no task fits in the scheduler's copy of the state.
+    clean, conflicted: transactions without and with a conflict. retries: transactions after a job's
+    first attempt. busy_s: decision time of all transactions; wasted_s: of those with a conflict.
+    regrets: of sampled transactions, how far the chosen machines score below the best, of 100.
     """
 
     jobs: int = 0
@@ -67,7 +68,7 @@ class Tally:
     def metrics(self, job_type: str, capacity_s: float, horizon_s: float) -> dict[str, float]:
         """The metrics by name, with the type of job as a prefix.
 
-        conflict_fraction: transactions with a conflict per one without (Omega, section 5).
+        conflict_fraction: conflicted transactions divided by others (Omega, section 5; may be > 1).
         busyness: the share of `capacity_s` (schedulers times horizon) spent on decisions.
         """
         tried = self.tasks_committed + self.tasks_refused

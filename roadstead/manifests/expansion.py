@@ -68,6 +68,7 @@ def expand_workloads(manifests: Manifests, nodes: Sequence[Node]) -> Expansion:
         InputError: the pod of a template is invalid, or the workloads have too many pods.
     """
     _check_total(manifests)
+    # By controller: how many of its pods are among the manifests.
     existing = Counter(controller_key(each) for each in manifests.pods)
     names = PodNames(map(namespaced_name, manifests.pods))
     replica_sets = replica_sets_for(manifests)

@@ -1,12 +1,12 @@
-"""The order in which nodes are searched: round robin over zones, renewed as upstream's snapshot.
+"""The order in which nodes are searched: round robin over zones.
 
     zone a: n1 n4 n5            n1 n2 n3 n4 n6 n5
     zone b: n2 n6         ──►   (first of each zone, second of each zone, …)
     zone c: n3
 
-Zones are in order of their first node, nodes of a zone in order of their arrival in it. A snapshot
-renews the order only if nodes were added or removed: a node that merely changed its zone keeps its
-place until then.
+Zones are in order of their first node, nodes of a zone in order of their arrival in it. The order
+is renewed when upstream renews its snapshot list, only if nodes were added or removed: a node that
+merely changed its zone keeps its place until then.
 
 Upstream: pkg/scheduler/backend/cache/node_tree.go and cache.go (UpdateSnapshot,
 updateNodeInfoSnapshotList).
@@ -22,7 +22,7 @@ class NodeTree:
     """Nodes by zone, as the keys of dictionaries in order; `version` grows with every change.
 
     Bulk additions, and single additions after them, are collected and applied when the order is
-    read or a node is removed: the order of most tables is never read.
+    read or a node is removed: each node table has a tree, and most are never asked for the order.
     """
 
     __slots__ = ("_pending", "_zone_of", "_zones", "version")
@@ -92,7 +92,7 @@ class NodeTree:
 
 
 class NodeOrder:
-    """The node order of a tree's snapshots. names: as of the last snapshot. _known: their set."""
+    """The order of a tree's nodes as of the last snapshot: `names`, and `_known`, the same set."""
 
     __slots__ = ("_known", "_version", "names")
 
@@ -109,7 +109,7 @@ class NodeOrder:
         return self.names
 
     def renew(self, listed: tuple[str, ...]) -> None:
-        """Replace the order by a tree's list if its set of nodes is another than before."""
+        """Replace the order by a tree's list if nodes were added or removed."""
         known = frozenset(listed)
         if known != self._known:
             self.names, self._known = listed, known

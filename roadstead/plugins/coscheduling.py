@@ -4,15 +4,15 @@
     PreFilter    refuses a pod whose group has no valid minMember
     Reserve      counts the pod as reserved; Unreserve drops it and rejects the waiting members
     Permit       waits until minMember pods are reserved or running, then allows all of them
-    PostBind     records bound pods, which the next lease counts if they still exist
-    PostFilter   a member fits on no node: rejects the others, unless enough have nodes
+    PostBind     records bound pods, until the queue counts them
+    PostFilter   if a member fits on no node: rejects the others, unless enough have nodes
     QueueSort    optional, in place of PrioritySort: members of a group are adjacent
 
-A pod is reserved from Reserve until Unreserve or, once it is bound, until it is deleted or counted
-by the queue. Each scheduler knows only its own reserved pods. Members that ran from the start are
-in the cluster's facts, and a lease carries the queue's count of the members that any scheduler
-bound. This count replaces the scheduler's own record, because the scheduler may not learn that a
-pod which it bound was deleted.
+A pod is reserved from Reserve until Unreserve. A bound pod stays reserved until it is deleted or
+the queue (one actor for all schedulers) counts it. Each scheduler knows only its own reserved pods.
+Members that ran from the start are in the cluster's facts. With each lease (the pods that the queue
+gives a scheduler) comes the number of members that any scheduler bound. It replaces the scheduler's
+own record, because the scheduler may not learn that a pod which it bound was deleted.
 
 After kubernetes-sigs/scheduler-plugins, pkg/coscheduling (coscheduling.go, core/core.go). The
 differences: a gate in place of upstream's check in PreFilter, and PostFilter also rejects members
@@ -64,7 +64,7 @@ WAIT = Status(Code.WAIT)
 
 
 class _MemberState(Enum):
-    """State of a reserved pod. WAITING: it waits at Permit. RESERVED: not yet, or no longer."""
+    """State of a reserved pod. RESERVED: before Permit, or after it was rejected there."""
 
     RESERVED = 0
     WAITING = 1
@@ -96,7 +96,8 @@ class Coscheduling(
         self._groups = {group.key: group for group in handle.cluster.pod_groups}
         # Per group: UID → state.
         self._reserved: dict[GroupKey, dict[str, _MemberState]] = {}
-        # Per group: UID of each bound pod → how many counts of the group the queue had sent before.
+        # Per group: UID of each bound pod → how many counts of the group the queue had sent when it
+        # was bound. A later count includes the pod.
         self._bound: dict[GroupKey, dict[str, int]] = {}
         self._first_queued_s: OrderedDict[GroupKey, float] = OrderedDict()
 
@@ -152,7 +153,8 @@ class Coscheduling(
         """Return a predicate that is true for a group's pods, unless enough of them have nodes.
 
         The predicate counts once, when it is first called: `WaitingPods.reject_where` delays it to
-        the end of the current call of the core, when all decisions of this call are known.
+        the end of the current step of the scheduler's decision loop, when all its decisions are
+        known.
         """
         # One entry, once the group is counted.
         is_complete: list[bool] = []
@@ -180,7 +182,8 @@ class Coscheduling(
             return
         self._forget(key, pod.uid)
         reason = f'pod "{pod.key}" of pod group "{_group_name(key)}" was unreserved'
-        # They are marked first: when these pods are unreserved in turn, they reject no other pods.
+        # Marked as RESERVED first: a rejected pod is unreserved in turn, and must then find no
+        # waiting members to reject.
         for uid in _waiting_uids(members):
             members[uid] = _MemberState.RESERVED
             self._waiting.reject(uid, self.name, reason)

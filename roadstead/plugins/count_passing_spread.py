@@ -2,7 +2,8 @@
 
 domains of each constraint, counted once  ──►  for each pod: within maxSkew?  ──►  count it
 
-Only hard constraints (DoNotSchedule) matter; `Spread` is one constraint of a class.
+Only hard constraints (DoNotSchedule) matter; `Spread` is one constraint of a pod class (pods with
+equal facts).
 """
 
 from __future__ import annotations
@@ -22,11 +23,12 @@ PodsOnRows = Callable[[PodClass, Spread, Table], I64]
 
 
 class _Domains:
-    """The domains of one constraint of a class, by label code, updated as pods are placed.
+    """The domains of one constraint of a class, updated as pods are placed.
 
-    counted: bool[row], the rows whose nodes the constraint's inclusion policies include. pods:
-    int64[row], the pods that it counts. counts: int64[code]. present: bool[code], the codes that
-    some counted row has; only these are domains.
+    A domain is named by the code (a number) of its value of the topology label. counted: bool[row],
+    the rows whose nodes the constraint's inclusion policies include. pods: int64[row], number of
+    pods that the constraint counts. counts: int64[code], their sum in the domain. present:
+    bool[code], the codes that some counted row has; only these are domains.
     """
 
     def __init__(self, spread: Spread, table: Table, counted: Bools, pods: I64) -> None:

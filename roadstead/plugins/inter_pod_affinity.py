@@ -4,8 +4,9 @@ Nodes with the same value of a term's topology key form one domain. Terms apply 
 those of the new pod to running pods, and those of running pods to the new pod.
 
 Filter; the first of these that fails is the reason:
-    affinity        the node has every required term's key, and each of these domains holds a pod
-                    that matches all terms; or no pod anywhere does and the pod matches itself
+    affinity        the node has the topology key of every required term, and each of its domains
+                    holds a pod that matches all terms. If no pod anywhere matches all terms, the
+                    keys suffice for a pod that matches its own terms
     anti-affinity   no domain of the node holds a pod that a required anti-affinity term matches
     existing pods   no pod in a domain of the node has such a term that matches the new pod
 Score:
@@ -14,10 +15,10 @@ Score:
           pods with hardPodAffinityWeight
     normalized = int(100 * (float(raw - min) / float(max - min))), 0 if all are equal
 
-PreFilter and PreScore compute the counts by topology key and value over all nodes, from the
-*relation* of the pod's class to each class on the nodes (`term_relations`): what one pod of the
-latter adds to each *counter*, which is named by a family of terms and a topology key. Queueing
-hints: `affinity_hints`.
+PreFilter and PreScore count by topology key and value, over all nodes. A *counter* is named by a
+family of terms and a topology key. A *relation* is what one pod of a class (`PodClass`: pods with
+equal facts) on a node adds to each counter of the class to place (`term_relations`). The queueing
+hints are in `affinity_hints`.
 Upstream: pkg/scheduler/framework/plugins/interpodaffinity/{plugin,filtering,scoring}.go.
 """
 
@@ -82,7 +83,7 @@ MAX_CACHED_NUMBERS = 32_000_000
 """Bounds the memory of all `Counts`, by the integers in them: 256 MB.
 
 Beyond it, those of the least recently used profiles are dropped. A profile (`PodProfile`) is two
-codes: of a class's namespace and labels, and of its terms.
+numbers: one for namespace and labels of a class, and one for its terms.
 """
 
 _STATUSES = (
@@ -91,6 +92,7 @@ _STATUSES = (
     unschedulable("node(s) didn't satisfy existing pods anti-affinity rules"),
 )
 _AFFINITY_UNMET, _ANTI_AFFINITY_MET, _EXISTING_ANTI_MET = 1, 2, 3
+"""The codes of `_STATUSES` in a FilterResult; 0 passes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +111,10 @@ class PodCounts:
 
 @dataclass(frozen=True, slots=True)
 class TopologyScores:
-    """Score by topology key and value, for each domain in which a term matched, zeros included."""
+    """Score by topology key and value, for each domain in which a term matched, zeros included.
+
+    domains: the same for lookups by row; not compared, because it follows from the scores.
+    """
 
     scores: ByTopology
     domains: tuple[Domains, ...] = field(compare=False)
@@ -117,7 +122,7 @@ class TopologyScores:
 
 @dataclass(frozen=True, slots=True)
 class FilterState:
-    """What Filter reads: the counts, and lookups derived from them.
+    """What Filter reads: the counts, and lookups derived from them, which need no comparison.
 
     affinity, anti_affinity: one for each topology key of the pod's own terms. existing_anti: one
     for each topology key of the counts. is_first: no pod matches the pod's affinity terms, but the
@@ -174,7 +179,8 @@ class InterPodAffinity(
     def runs_score(self, pod: PodClass) -> bool:
         """Whether Score runs for the pod.
 
-        It does if the pod has preferred terms, or if terms of running pods score every pod.
+        True if the pod has preferred terms, or if those of running pods are not ignored
+        (ignorePreferredTermsOfExistingPods).
         """
         return self._counts_of(pod).pod.runs_score
 
@@ -198,15 +204,16 @@ class InterPodAffinity(
         self, prepared: object, pod: PodClass, row: Table, moves: Mapping[PodClass, int]
     ) -> object:
         assert isinstance(prepared, FilterState)
+        # Upstream's AddPod and RemovePod; `row` is a table of one row.
         counts, before = self._counts_of(pod), prepared.counts
         added: Counter[CounterKey] = Counter()
         for other, change in moves.items():
             for counter, each in counts.relation_to(other):
                 added[counter] += change * each
-        by_family = {
-            family: {key: n for (of_family, key), n in added.items() if of_family is family and n}
-            for family in FILTERING
-        }
+        by_family: dict[Family, dict[str, int]] = {family: {} for family in FILTERING}
+        for (family, key), n in added.items():
+            if n and family in by_family:
+                by_family[family][key] = n
         self._evict_excess(counts)
         if not any(by_family.values()):
             return prepared
@@ -237,12 +244,15 @@ class InterPodAffinity(
             codes[domains.at(table) > 0] = _ANTI_AFFINITY_MET
         for domains in prepared.affinity:
             if prepared.is_first:
-                codes[values_and_codes(table, domains.key)[1] < 0] = _AFFINITY_UNMET
+                # Negative: the node has no such label.
+                value_codes = values_and_codes(table, domains.key)[1]
+                codes[value_codes < 0] = _AFFINITY_UNMET
             else:
                 codes[domains.at(table) == 0] = _AFFINITY_UNMET
         return FilterResult(codes, _STATUSES) if codes.any() else ALL_PASS
 
     def count_passing(self, pods: Sequence[PodClass], table: Table, rows: Rows) -> int:
+        """Return how many of the first pods pass, each on its row, on top of the pods before it."""
         counts_of = {pod: self._counts_of(pod) for pod in dict.fromkeys(pods)}
         if any(counts.pod.terms.error for counts in counts_of.values()):
             return 0
@@ -283,6 +293,7 @@ class InterPodAffinity(
         return (float(MAX_NODE_SCORE) * share).astype(np.int64)
 
     def effect(self, placed: PodClass) -> Effect:
+        """Return which other pods' answers change when `placed` is placed: those related to it."""
         return Effect(self._terms.profile(placed), partial(self._is_related, placed))
 
     def _is_related(self, placed: PodClass, pod: PodClass) -> bool:

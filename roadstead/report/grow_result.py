@@ -1,4 +1,8 @@
-"""The answers of `roadstead grow`: which nodes to add, and which nodes can go."""
+"""The answers of `roadstead grow`: which nodes to add, and which nodes can be removed.
+
+The shape of a node is its resources, labels and taints, like an instance type; the catalogue is the
+user's list of shapes that can be added.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +18,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class GrownShape:
-    """Added nodes of one shape. price_per_hour: of one node. pods: placed on the added nodes.
+    """Added nodes of one shape. price_per_hour: of one node. pods: number placed on these nodes.
 
-    used: (resource, share) of their allocatable amounts that pods request.
+    used: (resource, share of its allocatable amount on these nodes that pods request).
     """
 
     shape: str
@@ -30,12 +34,12 @@ class GrownShape:
 class GrowResult:
     """Nodes to add. source: description of the input, for display.
 
-    shapes: of the catalogue, in its order. nodes, manifests: names of the added nodes, and their
-    manifests.
-    pending: pods that no number of these nodes helps. placed_on: pod key → node, for the pods
-    placed on added nodes. missing_before: pods without a node if no node is added. pods: number of
-    pods to schedule. runs: number of complete runs and trials. is_minimal: the run without any
-    single one of these nodes left a pod pending; false if the search ended before that was known.
+    shapes: those to add, in the catalogue's order. nodes, manifests: names of the added nodes, and
+    their manifests. pending: pods that fit nowhere however many nodes of the catalogue are added.
+    placed_on: pod key → node, for the pods placed on added nodes. missing_before: number of pods
+    that are pending if no node is added. pods: number of pods to schedule. runs: how often pods
+    were scheduled on a copy of the cluster. is_minimal: without any single one of these nodes, a
+    pod stayed pending; false if the search ended before that was known.
     """
 
     source: str
@@ -98,7 +102,11 @@ class GrowResult:
 
 @dataclass(frozen=True, slots=True)
 class LeavingNode:
-    """A node that can go. pods: number that moved. daemons: number that end with the node."""
+    """A node that can be removed.
+
+    pods: number that must move to other nodes. daemons: number of DaemonSet pods, which end with
+    the node.
+    """
 
     node: str
     zone: str
@@ -111,8 +119,8 @@ class LeavingNode:
 class BudgetReport:
     """A disruption budget that selects moved pods.
 
-    allowed: its disruptionsAllowed. pods: number of selected pods to evict. refused: number of
-    evictions that it refuses at first, if all are requested at the same time.
+    allowed: its disruptionsAllowed. pods: number of its pods to evict. refused: how many of their
+    evictions it would refuse if all were requested at once.
     """
 
     budget: str
@@ -123,12 +131,14 @@ class BudgetReport:
 
 @dataclass(frozen=True, slots=True)
 class ShrinkResult:
-    """Nodes that can go while every pod keeps or finds a node.
+    """Nodes that can be removed while every pod keeps or finds a node.
 
     nodes: in the order in which they were emptied. candidates: how many nodes were considered;
     node_count: all nodes. moved: pods that were rescheduled. bare: those of them without a
-    controller, which nothing creates again. budgets: those that select moved pods. runs: number
-    of trials. is_complete: every candidate that stays was tried on the final cluster.
+    controller, which nothing creates again. pending_before: pods that are pending with all nodes.
+    budgets: disruption budgets that select moved pods. runs: how often removals were tried.
+    is_complete: no other single candidate can be removed, too; false if the search ended before
+    that was known.
     """
 
     source: str
@@ -159,7 +169,7 @@ class ShrinkResult:
         }
 
     def to_arrow(self) -> Table:
-        """Return a table with a row for each node that can go: node, zone, shape, pods, daemons."""
+        """Return a table with a row for each removable node: node, zone, shape, pods, daemons."""
         from roadstead.report.arrow import INT64, STRING, column, make_table
 
         types = {**dict.fromkeys(("node", "zone", "shape"), STRING), "pods": INT64}

@@ -1,6 +1,8 @@
-"""Plots of a sweep of a scenario: each metric over the first varied key.
+"""Plots of a sweep of a scenario: each metric over the first varied key of the scenario.
 
-A line of a plot is a combination of values of the other keys.
+A line of a plot is a combination of values of the other varied keys. The name of a metric may end
+with a space and the resource or the pods' owner (a controller or group of the scenario) that it
+counts: `wait_p99_s web`.
 """
 
 from __future__ import annotations
@@ -30,10 +32,10 @@ TITLES: Final = {
     "utilization": ("Utilization", "Share of the allocatable amount (0 to 1)"),
     "fragmentation": ("Fragmentation", "Free share that a typical pod cannot use (0 to 1)"),
 }
-"""Title, and amount with unit, by metric without its owner or resource."""
+"""Metric (the part of its name before the space) → title, and label of the y axis."""
 
 Points = Sequence[tuple[Values, int, Mapping[str, Spread]]]
-"""Values, number of runs, and metrics of each combination."""
+"""For each combination: the values of the varied keys, number of runs, and metrics."""
 
 
 def varying_metrics(points: Points) -> tuple[list[str], list[str]]:
@@ -48,7 +50,7 @@ def varying_metrics(points: Points) -> tuple[list[str], list[str]]:
 
 
 def sweep_plots(sweep: ScenarioSweep, points: Points, metrics: Sequence[str]) -> list[Plot]:
-    """Return a plot for each metric, of at most PLOTS_MAX; none without a varied key."""
+    """Return a plot for each of the first PLOTS_MAX metrics; none if nothing was varied."""
     if not sweep.axes:
         return []
     return [_plot(sweep, points, metric) for metric in metrics[:PLOTS_MAX]]
@@ -64,13 +66,13 @@ def _plot(sweep: ScenarioSweep, points: Points, metric: str) -> Plot:
             name = name_of({other: point[other] for other, _ in others})
             band = Band(spread.median, spread.low, spread.high)
             lines.setdefault(name, {})[x_of[value_text(point[key])]] = band
-    title, amount = titles(metric)
+    title, y_label = titles(metric)
     more = len(lines) - LINES_MAX
     notes = [f"The first {LINES_MAX} of {len(lines)} lines; the table has all."] if more > 0 else []
     return Plot(
         f"{title} by {key}",
         key,
-        amount,
+        y_label,
         tuple(
             PlotLine(name, tuple(sorted(line.items())))
             for name, line in list(lines.items())[:LINES_MAX]
@@ -88,10 +90,7 @@ def _axis_value(value: object) -> object:
 
 
 def titles(metric: str) -> tuple[str, str]:
-    """Return the title of a metric, and its amount with unit.
-
-    metric: the name, which may be followed by a space and an owner or a resource.
-    """
-    name, _, owner = metric.partition(" ")
-    title, amount = TITLES.get(name, (name, ""))
-    return f"{title} of {owner}" if owner else title, amount
+    """Return the title of a metric, and the label of its y axis."""
+    name, _, counted = metric.partition(" ")
+    title, y_label = TITLES.get(name, (name, ""))
+    return f"{title} of {counted}" if counted else title, y_label

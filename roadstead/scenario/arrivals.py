@@ -20,7 +20,7 @@ from roadstead.scenario.random_stream import RandomStream, rounded
 from roadstead.simulator.scenario import Arrival, PodLifecycle
 from roadstead.simulator.times import NEVER_US
 
-MS_US: Final = 1_000
+US_PER_MS: Final = 1_000
 
 
 NamedPods = tuple[tuple[str, PodFacts], ...]
@@ -143,7 +143,7 @@ class TraceArrivals:
     order: NDArray[np.int64] = field(init=False)
 
     def __post_init__(self) -> None:
-        begin_ms = -(-self.start_from_us // MS_US)
+        begin_ms = -(-self.start_from_us // US_PER_MS)
         order = np.argsort(self.trace.creation_ms, kind="stable")
         kept = order[np.searchsorted(self.trace.creation_ms[order], begin_ms) :]
         object.__setattr__(self, "order", kept.astype(np.int64))
@@ -151,7 +151,7 @@ class TraceArrivals:
     def expected(self, horizon_us: int) -> tuple[float, float]:
         """Return the expected numbers of (arrivals, pods) before the horizon."""
         # From a time of the scenario to one of the trace; sources end at the horizon.
-        end_ms = (self.start_from_us + (horizon_us - self.shift_us) * self.rate) / MS_US
+        end_ms = (self.start_from_us + (horizon_us - self.shift_us) * self.rate) / US_PER_MS
         created_ms = self.trace.creation_ms[self.order]
         pods = float(np.searchsorted(created_ms, end_ms)) * self.sample
         return pods, pods
@@ -167,9 +167,9 @@ class TraceArrivals:
     def _block(self, rows: NDArray[np.int64]) -> Iterator[Arrival]:
         trace, suffix = self.trace, self.suffix
         duration_ms = trace.duration_ms[rows]
-        since_us = trace.creation_ms[rows] * MS_US - self.start_from_us
+        since_us = trace.creation_ms[rows] * US_PER_MS - self.start_from_us
         at_us = self.shift_us + rounded(since_us / self.rate)
-        duration_us = np.where(duration_ms == NEVER_MS, NEVER_US, duration_ms * MS_US)
+        duration_us = np.where(duration_ms == NEVER_MS, NEVER_US, duration_ms * US_PER_MS)
         codes = trace.pod_class[rows].tolist()
         names = (trace.pod_names[row] + suffix for row in rows.tolist())
         facts = (trace.pod_classes[each] for each in codes)

@@ -1,5 +1,7 @@
 """The claims that a pod uses, and the errors that make them unusable.
 
+Facts are what scheduling reads of a manifest.
+
 A generic ephemeral volume uses a claim named after pod and volume, which the pod must own.
 Upstream: plugins/volumebinding/{volume_binding,binder}.go (podHasPVCs, GetPodVolumeClaims),
 component-helpers/storage/ephemeral.
@@ -39,7 +41,7 @@ class PodClaims:
 
 def claim_volumes(pod: PodFacts) -> Iterator[tuple[Volume, str]]:
     """Yield the volumes that use claims, each with the name of its claim."""
-    # The facts of an ephemeral volume have the name of its claim, and name and UID of its pod.
+    # `source` of an ephemeral volume contains its claim's name, and its pod's name and UID.
     for volume in pod.volumes:
         if volume.kind in (CLAIM, EPHEMERAL):
             yield volume, dict(volume.source).get("claimName", "")
@@ -102,6 +104,7 @@ def grouped_by_state(storage: StorageState, claims: list[ClaimFacts]) -> PodClai
     for claim in claims:
         if claim.is_bound:
             bound.append(claim)
+        # Upstream: with volume_name, the claim is being bound to that volume already.
         elif _waits(storage, claim) and not claim.volume_name:
             waiting.append(claim)
         else:

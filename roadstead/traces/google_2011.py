@@ -96,10 +96,10 @@ class Google2011Reader:
         if time_us < 0:
             raise LeftOut("negative time")
         # Where the row is, for errors that are found when all events of its task are known.
-        location = self._sink.spool.location(row.source, row.line)
+        line_id = self._sink.spool.line_id(row.source, row.line)
         key = (job, row.integer("task_index"))
         pod_class = self._class(row) if event != "end" else NO_CLASS
-        add_event(self._sink, key, time_us, event, pod_class, location)
+        add_event(self._sink, key, time_us, event, pod_class, line_id)
 
     def _class(self, row: Row) -> int:
         # Most tasks of a job have the same cells; reading numbers is most of the work of a row.

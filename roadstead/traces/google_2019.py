@@ -110,10 +110,10 @@ class Google2019Reader:
         if time_us < 0:
             raise LeftOut("negative time")
         # Where the row is, for errors that are found when all events of its instance are known.
-        location = self._sink.spool.location(row.source, row.line)
+        line_id = self._sink.spool.line_id(row.source, row.line)
         key = (collection, row.integer("instance_index", 0))
         pod_class = self._class(row) if event != "end" else NO_CLASS
-        add_event(self._sink, key, time_us, event, pod_class, location)
+        add_event(self._sink, key, time_us, event, pod_class, line_id)
 
     def _class(self, row: JsonRow) -> int:
         requests = self._amounts(row.part("resource_request"))

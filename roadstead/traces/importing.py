@@ -30,7 +30,11 @@ class ImportOptions:
 
 @dataclass(frozen=True, slots=True)
 class ImportResult:
-    """What was imported. rows: of the files. left_out: reason → count and first row."""
+    """What was imported.
+
+    rows: of the files. classes: number of different pods (pod classes). left_out: reason → count
+    and first row. digest: hash of the content of the trace file.
+    """
 
     source: str
     rows: int
@@ -50,7 +54,9 @@ def import_trace(
     options: ImportOptions,
     report: ReportProgress,
 ) -> ImportResult:
-    """Import what `read` adds to the sink into the trace file `path`, the first pod at time 0.
+    """Write what `read` adds to the sink to the trace file `path`.
+
+    Pods are sorted by arrival, and times are shifted so that the first pod arrives at 0.
 
     Raises InputError for wrong input, SpoolError if the temporary file cannot be written.
     """
@@ -73,9 +79,15 @@ def import_trace(
             write_spooled(writer, spool, sink.classes, report, pods=sink.pods, start_ms=start_ms)
             digest = writer.end()
     return ImportResult(
-        name, sink.rows, len(sink.nodes), sink.pods, len(sink.classes), sink.left_out,
-        tuple(sink.notes), digest,
-    )  # fmt: skip
+        source=name,
+        rows=sink.rows,
+        nodes=len(sink.nodes),
+        pods=sink.pods,
+        classes=len(sink.classes),
+        left_out=sink.left_out,
+        notes=tuple(sink.notes),
+        digest=digest,
+    )
 
 
 @contextmanager

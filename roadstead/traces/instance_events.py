@@ -1,7 +1,8 @@
 """Events of instances (submitted, scheduled, ended) become pods; both traces of Google have them.
 
 A pod arrives when its instance was submitted first, and runs for as long as the last attempt ran:
-an instance that was evicted or failed starts anew, as a pod in Kubernetes.
+an instance that was evicted or failed starts anew, as a pod in Kubernetes. The events are collected
+in the sink's spool: a temporary file that returns them by instance, in order of time.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from roadstead.traces.spool import EventRow
 
 Event = Literal["submit", "schedule", "end", "other"]
 NO_CLASS: Final = -1
-MS_US: Final = 1000
+"""In place of a pod class (the number of an equal request in the sink): no request."""
+US_PER_MS: Final = 1000
 AFTER_US: Final = (1 << 63) - 1
 """The time of events after the end of a trace."""
 
@@ -23,10 +25,13 @@ _CODES: Final[Mapping[Event, int]] = {"submit": 0, "schedule": 1, "end": 2, "oth
 
 
 def add_event(
-    sink: TraceSink, key: tuple[int, int], time_us: int, event: Event, pod_class: int, location: int
+    sink: TraceSink, key: tuple[int, int], time_us: int, event: Event, pod_class: int, line_id: int
 ) -> None:
-    """Store an event. key: job and index of the instance. pod_class: NO_CLASS without a request."""
-    sink.spool.add_event(EventRow(*key, time_us, _CODES[event], pod_class, location))
+    """Store an event. key: job and index of the instance.
+
+    pod_class: of its request, or NO_CLASS. line_id: its line in the input (`Spool.line_id`).
+    """
+    sink.spool.add_event(EventRow(*key, time_us, _CODES[event], pod_class, line_id))
 
 
 def add_instances(sink: TraceSink, name_prefix: str) -> None:
@@ -36,11 +41,9 @@ def add_instances(sink: TraceSink, name_prefix: str) -> None:
         try:
             repeated += _add(sink, f"{name_prefix}-{job}-{index}", events)
         except LeftOut as reason:
-            sink.leave_out(str(reason), ": ".join(sink.spool.location_text(events[0].location)))
+            sink.leave_out(str(reason), ": ".join(sink.spool.line_of(events[0].line_id)))
     if repeated:
-        sink.notes.append(
-            f"{repeated:,} attempts that ended and were followed by another are not counted"
-        )
+        sink.notes.append(f"{repeated:,} earlier attempts of restarted instances are left out")
 
 
 def _add(sink: TraceSink, name: str, events: list[EventRow]) -> int:
@@ -54,13 +57,15 @@ def _add(sink: TraceSink, name: str, events: list[EventRow]) -> int:
         raise LeftOut("never scheduled")
     if pod_class == NO_CLASS:
         raise LeftOut("no request")
+    # The submit event may be missing, or later than the first schedule event.
     arrival_us = min([*submitted[:1], scheduled[0]])
     start_us = scheduled[-1]
     end_us = next((time for time in ended if time >= start_us), AFTER_US)
+    # Beyond the longest time of a trace file: how these traces mark what follows their end.
     if arrival_us >= TIME_MAX_S * 1_000_000:
         raise LeftOut("after the end of the trace")
     still_runs = end_us >= TIME_MAX_S * 1_000_000
-    duration_ms = NEVER_MS if still_runs else (end_us - start_us) // MS_US
-    deletion_ms = NEVER_MS if still_runs else max(end_us, arrival_us) // MS_US
-    sink.add_pod(name, pod_class, arrival_us // MS_US, duration_ms, deletion_ms=deletion_ms)
+    duration_ms = NEVER_MS if still_runs else (end_us - start_us) // US_PER_MS
+    deletion_ms = NEVER_MS if still_runs else end_us // US_PER_MS
+    sink.add_pod(name, pod_class, arrival_us // US_PER_MS, duration_ms, deletion_ms=deletion_ms)
     return len(scheduled) - 1

@@ -166,9 +166,9 @@ class TraceSink:
             raise InputError("has a time of more than 292 years (int64 nanoseconds)", obj=name)
         self.pods += count
         names = [f"{name}-{index}" for index in range(count)] if count > 1 else [name] * count
-        location = 0 if row is None else self.spool.location(row.source, row.line)
+        line_id = 0 if row is None else self.spool.line_id(row.source, row.line)
         times_ms = (creation_ms, deletion_ms, duration_ms)
-        self.spool.add_pods([PodRow(each, pod_class, *times_ms, location) for each in names])
+        self.spool.add_pods([PodRow(each, pod_class, *times_ms, line_id) for each in names])
 
 
 def _where(row: object) -> str:

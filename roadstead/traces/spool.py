@@ -16,13 +16,13 @@ from roadstead.protocol.errors import InputError, RoadsteadError, cut_short
 CACHE_KIB: Final = 65_536
 BATCH_ROWS: Final = 10_000
 LINE_BITS: Final = 40
-"""Bits of the line number in a location; the bits above are the number of the source."""
+"""Bits of the line number in a `line_id`; the bits above are the number of the file."""
 
 TABLES: Final = """
 CREATE TABLE pod (name TEXT, class INTEGER, creation INTEGER, deletion INTEGER, duration INTEGER,
-                  location INTEGER);
+                  line_id INTEGER);
 CREATE TABLE event (a INTEGER, b INTEGER, time INTEGER, kind INTEGER, class INTEGER,
-                    location INTEGER);
+                    line_id INTEGER);
 CREATE TABLE value (name TEXT PRIMARY KEY, value INTEGER) WITHOUT ROWID;
 """
 
@@ -32,14 +32,14 @@ class SpoolError(RoadsteadError):
 
 
 class PodRow(NamedTuple):
-    """A pod as it is stored; times in milliseconds, location: see `Spool.location`."""
+    """A pod as it is stored; line_id: its line in the input (`Spool.line_id`)."""
 
     name: str
     pod_class: int
     creation_ms: int
     deletion_ms: int
     duration_ms: int
-    location: int = 0
+    line_id: int = 0
 
 
 class EventRow(NamedTuple):
@@ -50,7 +50,7 @@ class EventRow(NamedTuple):
     time_us: int
     kind: int
     pod_class: int
-    location: int
+    line_id: int
 
 
 class Spool:
@@ -75,15 +75,15 @@ class Spool:
     def close(self) -> None:
         self._database.close()
 
-    def location(self, source: str, line: int) -> int:
-        """Return the location of a row as one number, for an error that names it later."""
+    def line_id(self, source: str, line: int) -> int:
+        """Return a line of an input file as one number, for an error that names it later."""
         if not self._sources or self._sources[-1] != source:
             self._sources.append(source)
         return (len(self._sources) - 1) << LINE_BITS | min(line, (1 << LINE_BITS) - 1)
 
-    def location_text(self, location: int) -> tuple[str, str]:
-        """Return (source, "line N") of a location."""
-        return self._sources[location >> LINE_BITS], f"line {location & (1 << LINE_BITS) - 1}"
+    def line_of(self, line_id: int) -> tuple[str, str]:
+        """Return (source, "line N") of a number from `line_id`."""
+        return self._sources[line_id >> LINE_BITS], f"line {line_id & (1 << LINE_BITS) - 1}"
 
     def add_pods(self, pods: Sequence[PodRow]) -> None:
         """Add pods that arrive at one time."""
@@ -128,10 +128,10 @@ class Spool:
             yield key, group
 
     def repeated(self) -> tuple[str, int, int] | None:
-        """Return a name that two pods share, with the locations of the first and last of them."""
+        """Return a name that two pods share, with the `line_id` of the first and last of them."""
         self._flush()
         query = (
-            "SELECT name, min(location), max(location) FROM pod "
+            "SELECT name, min(line_id), max(line_id) FROM pod "
             "GROUP BY name HAVING count(*) > 1 LIMIT 1"
         )
         return next(self._select(query), None)
@@ -141,8 +141,8 @@ class Spool:
         repeated = self.repeated()
         if repeated is not None:
             name, first, last = repeated
-            source, line = self.location_text(last)
-            before = " ".join(self.location_text(first))
+            source, line = self.line_of(last)
+            before = " ".join(self.line_of(first))
             raise InputError(
                 f"is in {before} already", source=source, obj=line, value=cut_short(name)
             )

@@ -249,7 +249,7 @@ async def test_a_grown_journal_is_replaced_by_a_snapshot(monkeypatch):
     binder = await binder_of(*names, facts=pod(cpu=100), journal=opened(disk)[0])
     for name in names:
         await bind(binder, name, facts=pod(cpu=100))
-    binder.crashed()
+    binder.release()
 
     assert any(name.endswith(".snapshot") for name in disk.names())
     again = BinderActor(plan_of(), NOBODY, FileJournal(disk))
@@ -275,7 +275,7 @@ async def test_a_recovered_binder_lists_deleted_pods():
     await binder.evict(Evict(("uid-a",), ("default/x",)))
     known = await binder.preempted(ALL)
     assert [note.uid for note in known.pods] == ["uid-a"]
-    binder.crashed()
+    binder.release()
 
     again = BinderActor(plan_of(), NOBODY, FileJournal(disk))
 
@@ -311,7 +311,7 @@ async def test_a_recovered_binder_knows_the_last_change_of_each_node_and_pod():
     known = await binder.revisions(NOTHING)
     assert dict(known.nodes) == {"n2": 4}
     assert dict(known.pods) == {"uid-a": 5, "uid-b": 1}
-    binder.crashed()
+    binder.release()
 
     again = BinderActor(plan_of(), NOBODY, FileJournal(disk))
 

@@ -47,7 +47,7 @@ class World:
 
     def next_life(self):
         """Start the next binder on the records of the last one; return the last one."""
-        self.binder.crashed()
+        self.binder.release()
         before = self.binder
         self.binder = BinderActor(self.plan, NOBODY, FileJournal(self.disk))
         self.binder.core.validate()
@@ -67,7 +67,7 @@ class _DyingJournal(FileJournal):
 def test_a_binder_that_ends_at_its_start_leaves_a_complete_journal_or_none(digest):
     plan, disk = replace(plan_of(), digest=digest), SimulatedDisk()
     with suppress(BinderHaltedError):
-        BinderActor(plan, NOBODY, _DyingJournal(disk)).crashed()
+        BinderActor(plan, NOBODY, _DyingJournal(disk)).release()
 
     told = BinderActor(plan, NOBODY, FileJournal(disk)).binder.journal.subjects
 

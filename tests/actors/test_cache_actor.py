@@ -145,7 +145,7 @@ async def test_an_answer_does_not_wait_for_followers():
     answer = await asyncio.wait_for(world.assume("p"), 30)
 
     assert answer.seq == 3
-    world.cache.crashed()
+    world.cache.release()
 
 
 async def test_a_repeated_assumption_is_accepted_and_streamed_once():

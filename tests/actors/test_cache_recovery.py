@@ -126,7 +126,7 @@ async def test_the_cache_expires_assumptions_by_itself_and_runs_on_without_the_b
     await until(lambda: len(world.binder.calls) >= 2)
 
     assert world.cache.core.counts().asked == 1
-    world.cache.crashed()
+    world.cache.release()
 
 
 async def test_attempts_of_earlier_epochs_end_as_the_binder_reports_and_others_stay():

@@ -257,7 +257,7 @@ async def test_the_cache_compares_itself_with_a_new_one_unless_too_large_or_too_
     await world.assume("p", "q")
 
     await until(lambda: said.count("the binder was not reached") >= 3)
-    world.cache.crashed()
+    world.cache.release()
 
     assert ("compared with a rebuilt cache" in said) == compares
 
@@ -283,7 +283,7 @@ async def test_a_crashed_cache_sends_nothing_any_more(monkeypatch):
     world.cache.stream.send(world.cache.core.add_node(node("n3")))
     await turns()
 
-    world.cache.crashed()
+    world.cache.release()
     await turns()
 
     assert sorted(set(ended)) == ["PackedChanges", "Restore"]

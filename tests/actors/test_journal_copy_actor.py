@@ -182,7 +182,7 @@ async def test_a_full_disk_is_reported_in_the_status():
         await actor.write_copy(pair.sender.next_message())
 
     assert "No space left on device" in (await actor.status(NOTHING)).error
-    actor.crashed()
+    actor.release()
     pair.copy_disk.lock()
 
 
@@ -200,20 +200,20 @@ def test_the_binder_of_a_new_run_moves_a_run_that_ended_aside(tmp_path):
     ended = plan_of(journal=tmp_path / "journal")
     ActorLauncher().run(inputs, ended, lambda progress: None)
 
-    binder(copied_plan(tmp_path)).crashed()
+    binder(copied_plan(tmp_path)).release()
 
     assert {path.name for path in tmp_path.iterdir()} == {"journal", "journal.1"}
 
 
 def test_the_binder_of_a_new_run_refuses_a_run_that_did_not_end(tmp_path):
-    binder(copied_plan(tmp_path)).crashed()
+    binder(copied_plan(tmp_path)).release()
 
     with pytest.raises(InputError, match="holds a run that did not end, on the node of the binder"):
         binder(copied_plan(tmp_path))
 
 
 def test_a_new_binder_refuses_the_journal_of_another_run(tmp_path):
-    binder(copied_plan(tmp_path)).crashed()
+    binder(copied_plan(tmp_path)).release()
 
     other = replace(copied_plan(tmp_path), digest="another run")
     for _ in range(2):
@@ -224,8 +224,8 @@ def test_a_new_binder_refuses_the_journal_of_another_run(tmp_path):
 def test_a_new_binder_refuses_a_journal_without_what_was_acknowledged(tmp_path):
     first = binder(copied_plan(tmp_path))
     last_lsn = first.core.last_lsn
-    first.crashed()
+    first.release()
 
     with pytest.raises(JournalError, match=f"and record {last_lsn + 1} was acknowledged"):
         binder(copied_plan(tmp_path), epoch=2, least_lsn=last_lsn + 1)
-    binder(copied_plan(tmp_path), epoch=2, least_lsn=last_lsn).crashed()
+    binder(copied_plan(tmp_path), epoch=2, least_lsn=last_lsn).release()

@@ -20,7 +20,7 @@ class Told:
     async def status(self, _):
         return ActorStatus(f"life {self.life}")
 
-    def crashed(self):
+    def release(self):
         self.is_free = True
 
 

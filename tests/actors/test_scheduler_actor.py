@@ -78,7 +78,7 @@ class World:
 
     async def __aexit__(self, *_):
         await self.scheduler.stop(NOTHING)
-        self.counts.crashed()
+        self.counts.release()
         self.scheduler.core.validate()
 
     def lease(self, ask):

@@ -159,7 +159,7 @@ def test_a_snapshot_cut_between_its_frames_is_detected():
     name = next(name for name in disk.names() if name.endswith(".snapshot"))
     disk.contents[name] = disk.contents[name][:-45]
 
-    with pytest.raises(JournalError, match="a snapshot is whole or not there"):
+    with pytest.raises(JournalError, match="a snapshot is incomplete"):
         opened(disk)
 
 
@@ -168,7 +168,7 @@ def test_swapped_segments_are_detected():
     first, second, *_ = disk.names()
     disk.contents[first], disk.contents[second] = disk.contents[second], disk.contents[first]
 
-    with pytest.raises(JournalError, match="its header names record"):
+    with pytest.raises(JournalError, match="its header says that it starts at record"):
         opened(disk)
 
 
@@ -183,7 +183,7 @@ def test_a_segment_of_another_journal_is_detected():
     assert second in other.names()
     disk.contents[second] = other.contents[second]
 
-    with pytest.raises(JournalError, match="it does not follow from what is before it"):
+    with pytest.raises(JournalError, match="it does not continue the segment before it"):
         opened(disk)
 
 

@@ -330,7 +330,7 @@ def test_a_damaged_snapshot_is_refused():
     name = next(name for name in disk.names() if name.endswith(".snapshot"))
     spoil(disk, name, len(disk.contents[name]) - 1)
 
-    with pytest.raises(JournalError, match="a snapshot is whole or not there"):
+    with pytest.raises(JournalError, match="a snapshot is incomplete"):
         opened(disk)
 
 

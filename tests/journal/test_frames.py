@@ -26,7 +26,7 @@ from roadstead.journal.frames import (
 )
 from roadstead.protocol.codec import pack, unpack
 
-PLACE = FramePosition(segment=0x01020304, digest_before=13, durable_bytes=100)
+PLACE = FramePosition(file_id=0x01020304, digest_before=13, durable_bytes=100)
 COLUMNS = (
     *("lsns", "new_facts", "kinds", "uids", "keys"),
     *("nodes", "tokens", "owners", "owner", "facts"),
@@ -231,7 +231,7 @@ def test_a_frame_of_an_unknown_kind_is_rejected():
 
 @pytest.mark.parametrize(
     ("segment", "offset", "vouches"),
-    [(PLACE.segment, 99, True), (PLACE.segment, 100, False), (7, 99, False), (7, 100, False)],
+    [(PLACE.file_id, 99, True), (PLACE.file_id, 100, False), (7, 99, False), (7, 100, False)],
 )
 def test_a_frame_confirms_durable_bytes_of_its_own_file_only(segment, offset, vouches):
     read = frame_of(b"", 2)

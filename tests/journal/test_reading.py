@@ -257,12 +257,12 @@ def test_bytes_after_the_last_frame_of_a_followed_segment_are_damage():
     file.digest = before
     file.append_records(records(3, 3))
 
-    with pytest.raises(JournalError, match=r"damaged at .*: it continues after its end"):
+    with pytest.raises(JournalError, match=r"damaged at .*: it has a frame after CONTINUED"):
         list(Reader(disk).records())
 
 
 @pytest.mark.parametrize(
-    ("behind", "why"), [(3, "the segment is missing"), (4, "a snapshot is whole or not there")]
+    ("behind", "why"), [(3, "the segment is missing"), (4, "a snapshot is incomplete")]
 )
 def test_a_snapshot_ends_with_the_number_of_the_record_after_it(behind, why):
     disk = SimulatedDisk(short_writes=0)
@@ -305,7 +305,7 @@ def test_no_segment_of_another_journal_is_read_after_a_snapshot():
         records(3, 4)
     )
 
-    with pytest.raises(JournalError, match="it does not follow from what is before it"):
+    with pytest.raises(JournalError, match="it does not continue the segment before it"):
         list(Reader(disk).records())
 
 
@@ -352,7 +352,7 @@ def test_a_snapshot_with_invalid_fields_is_refused():
     disk = with_snapshot()
     spoil(disk, snapshot_name(3), HEADER_BYTES + 60)
 
-    with pytest.raises(JournalError, match="a snapshot is whole or not there"):
+    with pytest.raises(JournalError, match="a snapshot is incomplete"):
         opened(disk)
 
 

@@ -187,7 +187,7 @@ class _Ramble:
             self._problems.append("records that were never written are flushed")
         except IllegalTransitionError:
             pass
-        self._actor.crashed()
+        self._actor.release()
         if self._disk.locked:
             self._problems.append("an actor that ended keeps the folder of its journal")
         if is_last or self._draw.random() < 0.5:

@@ -78,7 +78,7 @@ async def problems_of(plan, scenario, drawn):
             ramble.shadow.look()
             ramble.actor.core.validate()
         finally:
-            ramble.actor.crashed()
+            ramble.actor.release()
     return ramble.shadow.problems
 
 

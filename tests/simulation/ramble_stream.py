@@ -38,7 +38,7 @@ async def problems_of(plan, scenario, drawn):
                 await ramble.step()
             await ramble.end()
         finally:
-            ramble.cache.crashed()
+            ramble.cache.release()
     return [f"stream at random: {each}" for each in ramble.problems[:2]]
 
 

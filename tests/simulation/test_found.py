@@ -62,7 +62,7 @@ async def test_the_queue_learns_of_room_that_a_deleted_pod_held_when_it_is_forgo
     await cluster.settle(forget=(("uid-a", "scheduler-0/1/1"),))
 
     assert cluster.queue.told("observe") == [ClusterChanges(gone=batch_of("a"))]
-    cluster.cache.crashed()
+    cluster.cache.release()
 
 
 async def test_the_queue_learns_of_room_that_a_deleted_pod_held_when_its_scheduler_ends():
@@ -72,7 +72,7 @@ async def test_the_queue_learns_of_room_that_a_deleted_pod_held_when_its_schedul
     await cluster.cache.end_owner(EndOwner(owner, ("uid-a",), (None,)))
 
     assert cluster.queue.told("observe") == [ClusterChanges(gone=batch_of("a"))]
-    cluster.cache.crashed()
+    cluster.cache.release()
 
 
 async def test_of_room_that_living_pods_held_the_queue_hears_from_their_scheduler():
@@ -82,4 +82,4 @@ async def test_of_room_that_living_pods_held_the_queue_hears_from_their_schedule
     await cluster.settle(forget=(("uid-a", "scheduler-0/1/1"),))
 
     assert cluster.queue.calls == []
-    cluster.cache.crashed()
+    cluster.cache.release()

@@ -199,7 +199,7 @@ async def test_what_pods_on_a_removed_node_kept_from_others_is_told_to_the_queue
     await cache.remove_nodes(NodeNames(("n1",), revision=1))
 
     assert [told.gone.uids for told in queue.told("observe")] == [("uid-a",)]
-    cache.crashed()
+    cache.release()
 
 
 async def test_a_pod_that_is_gone_is_nominated_no_more():

@@ -80,9 +80,7 @@ def test_only_the_last_attempt_counts(read, imported):
     events = [(1, SUBMIT), (2, SCHEDULE), (50, EVICT), (50, SUBMIT), (60, SCHEDULE), (65, KILL)]
     read(*(event(*each) for each in events))
     assert [pod[2:] for pod in imported.pods] == [(0, 5)]
-    assert imported.result.notes == (
-        "1 attempts that ended and were followed by another are not counted",
-    )
+    assert imported.result.notes == ("1 earlier attempts of restarted instances are left out",)
 
 
 def test_tasks_that_run_at_the_end_do_not_end(read, imported):

@@ -15,7 +15,7 @@ from roadstead.cli.options import (
     config_parameters,
     fleet_parameters,
     format_option,
-    gathered,
+    options_as,
 )
 
 SEEDS, SEEDS_MAX = 3, 100
@@ -78,7 +78,7 @@ def new_command(name: str, per_node: bool, directory: Path, force: bool) -> None
 @click.option(
     "--args", "args_text", metavar="JSON", help="Arguments of the plugin, as in pluginConfig."
 )
-@gathered("source", SourceOptions, fleet_parameters)
+@options_as("source", SourceOptions, fleet_parameters)
 @click.option(
     "--seeds",
     type=click.IntRange(1, SEEDS_MAX),
@@ -162,7 +162,7 @@ def test_command(
 
 
 @plugin_group.command("list", cls=ReportingCommand)
-@gathered("options", RunOptions, config_parameters)
+@options_as("options", RunOptions, config_parameters)
 @format_option
 def list_command(*, options: RunOptions, output_format: OutputFormat) -> None:
     """List plugins, and the profiles that enable them.

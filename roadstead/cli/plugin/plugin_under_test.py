@@ -1,4 +1,7 @@
-"""A plugin under test, alone or with the default plugins, and its answers in comparable form."""
+"""A plugin under test, alone or with the default plugins, and its answers in comparable form.
+
+`PodClasses` groups pods with equal facts (what scheduling reads of a manifest).
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from roadstead.api.plugin_choice import SOURCE_OF_FLAGS, ChosenPlugins, load_with
+from roadstead.api.plugin_choice import PLUGIN_OPTION, ChosenPlugins, load_with
 from roadstead.config.model import (
     DEFAULT_SCHEDULER_NAME,
     PluginRef,
@@ -36,10 +39,10 @@ ANSWER_POINTS = frozenset({"preFilter", "filter", "preScore", "score"})
 """Extension points whose answers for nodes can be compared."""
 
 NAMESPACES = "demo", "other"
-"""The namespace of sample pods, and that of pods that differ from them in the namespace."""
+"""Sample pods are in `demo`; variants that differ only in namespace are in `other`."""
 
 NO_CLUSTER = ClusterFacts()
-"""A cluster without claims, volumes, budgets and namespaces."""
+"""A cluster without claims, volumes, disruption budgets and namespaces."""
 
 BATCH = 16
 """Pods per batch; small, so that most pods are decided after placements of earlier batches."""
@@ -47,7 +50,7 @@ BATCH = 16
 
 @dataclass(frozen=True, slots=True)
 class PluginUnderTest:
-    """A plugin under test, the `subject` of the checks.
+    """A plugin under test, the `subject` of the checks of `roadstead plugin test`.
 
     points: its extension points. registry: makes the in-tree plugins and this one. config: enables
     the default plugins and this one. plan: a run with that configuration.
@@ -116,12 +119,13 @@ def plugin_under_test(
         raise InputError(f"defines {names}: name one, as FILE.py:CLASS", obj="plugin")
     (plugin_class,) = chosen.types.values()
     text = chosen.as_config(args)
-    loaded = load_with(chosen, text, SOURCE_OF_FLAGS)
+    loaded = load_with(chosen, text, PLUGIN_OPTION)
+    # Strict: a failure of the plugin is raised, so that a check fails; in a run it is caught.
     registry = in_tree_registry().merged(factories_of(chosen.types, is_strict=True))
     plan = RunPlan(
         Settings(runtime="inline", batch=BATCH),
         config_text=text,
-        config_source=SOURCE_OF_FLAGS,
+        config_source=PLUGIN_OPTION,
         cluster=_with_sample_namespaces(cluster),
         plugins=chosen.paths,
         plugin_dir=chosen.directory,
@@ -166,11 +170,13 @@ def answers(subject: PluginUnderTest, facts: PodFacts, table: NodeTable) -> Plug
 
 
 def answers_of(evaluation: Evaluation, pre_score: PreScoreOutcome | None = None) -> PluginAnswers:
-    """Update an evaluation to the state of its table, and return the answers.
+    """Bring an evaluation up to date with its table, and return the answers.
 
+    The evaluation must be of a profile with this plugin alone: the first score plugin is read.
     pre_score: an earlier outcome of PreScore; with it, neither PreFilter nor PreScore is called.
     """
-    evaluation.update(evaluation.run_pre_filter() if pre_score is None else evaluation.pre_filter)
+    is_new = pre_score is None
+    evaluation.update(evaluation.run_pre_filter() if is_new else evaluation.pre_filter)
     outcome = evaluation.pre_filter
     if not outcome.status.is_success:
         return PluginAnswers(repr(outcome), (), None, None)

@@ -1,4 +1,6 @@
-"""NodeLifecycle: the component that plays faults of nodes, and how a cluster reacts to them.
+"""NodeLifecycle: faults of nodes in a simulation, and how the cluster reacts to them.
+
+It is a component: it sees what happens, and returns commands such as PutNode for the engine.
 
     Faults ── which nodes ──► NodeMarks ──► PutNode
        │ lost, back                ▲ taints
@@ -7,8 +9,8 @@
 
 A mark is a cordon or a taint that was added to a node, with its cause (`NodeMarks`). A pass is a
 check of all nodes by the node lifecycle controller (`NodeHealth`). No other component changes nodes
-that exist. A pod that is evicted from a node whose machine has
-stopped ends as LOST, others as EVICTED.
+that exist. A pod that is evicted from a node whose machine has stopped ends as LOST, others as
+EVICTED.
 """
 
 from __future__ import annotations
@@ -174,7 +176,7 @@ class NodeLifecycle(Component):
         """Yield the commands that follow any change: plan the next pass, recount the budgets."""
         now_us = self._world.now_us
         at_us = self._health.next_us(now_us)
-        # Unless an earlier call is planned, which plans the next one.
+        # If an earlier pass is planned already, it plans the next one. NEVER_US is negative.
         if at_us is not None and not 0 <= self._health_wakes_us <= at_us:
             self._health_wakes_us = at_us
             yield WakeAt(at_us, ("health",))
@@ -191,7 +193,7 @@ class NodeLifecycle(Component):
         chosen = tuple(each.name for each in added)
         if event.action != "add":
             nodes = self._world.nodes.values()
-            # Not those whose removal is a command that is not carried out yet.
+            # Without nodes that are being removed: the engine has not carried out DropNode yet.
             remaining = (node for node in nodes if node.name in self._marks)
             chosen = event.chosen(remaining, self._seed, number)
         if occurrence.ends_us != NEVER_US:
