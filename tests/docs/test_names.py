@@ -29,6 +29,7 @@ ELSEWHERE = {
     "failedNodes",
     "failedAndUnresolvableNodes",
     "polars",
+    "ray_roadstead_scheduler_bound_pods_total",
 }
 """Names of Kubernetes, Ray, data sets and libraries that the sources do not use."""
 
@@ -48,7 +49,7 @@ def identifiers_in(text):
 def known_words():
     names = words_of_sources() | {camel_case(word) for word in words_of_sources()} | ELSEWHERE
     metrics = {each.full_name for each in METRICS}
-    return names | metrics | {f"ray_{each}_total" for each in metrics}
+    return names | metrics
 
 
 @cache

@@ -73,7 +73,7 @@ def test_every_row_of_a_table_belongs_to_one(page):
     blocks = re.findall(r"(?:^\|.*\|$\n?)+", prose_of((ROOT / page).read_text()), re.MULTILINE)
 
     for block in blocks:
-        head, line, *rows = block.splitlines() + [""]
+        head, line, *rows = [*block.splitlines(), ""]
         assert re.fullmatch(r"\|(?: *:?-+:? *\|)+", line), head
         columns = {len(re.findall(r"(?<!\\)\|", each)) for each in (head, line, *rows) if each}
         assert len(columns) == 1, head
