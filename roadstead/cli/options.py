@@ -130,6 +130,7 @@ _SHARDS = click.option(
     "--shards",
     type=int,
     metavar="N",
+    hidden=True,
     help="Former name of --workers; with --mode partitioned, of --partitions.",
 )
 seed_option = click.option(

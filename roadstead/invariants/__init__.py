@@ -13,6 +13,6 @@
     checker.py    applies the records in commit order
 
 Written to be obvious, not fast, and from the rules, not from the plugins: it shares facts, journal,
-CEL and protocol, and imports nothing that decides. `docs/invariants.md` lists what is checked where,
-and what is not.
+CEL and protocol, and imports nothing that decides. `docs/invariants.md` lists the checks and their
+places, and the gaps.
 """
