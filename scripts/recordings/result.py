@@ -1,4 +1,4 @@
-"""What came of a replay: decisions compared, decisions that differ, and what is missing for others.
+"""The result of a replay: decisions compared, decisions that differ, and what is missing for others.
 
 Every decision of a recording ends in exactly one of two counts, compared or unsupported; nothing is
 passed over in silence (`validate`).
