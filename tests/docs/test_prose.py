@@ -72,3 +72,9 @@ def test_the_glossary_is_short_and_in_order():
 
     assert 20 < len(rows) <= MOST_TERMS
     assert rows == sorted(rows)
+
+
+def test_changes_are_short_lines():
+    lines = (ROOT / "CHANGELOG.md").read_text().splitlines()
+
+    assert [line for line in lines if len(line) > 220] == []
