@@ -174,7 +174,7 @@ fleet_parameters = (
         type=click.Choice(["amount", "devices"]),
         default="amount",
         show_default=True,
-        help="What the GPUs of --trace are: one amount for each node, or devices that pods claim, "
+        help="Form of the GPUs of --trace: one amount for each node, or devices that pods claim, "
         "which needs the feature gate DRAConsumableCapacity.",
     ),
 )
