@@ -196,7 +196,10 @@ def run_pytest(arguments: Sequence[str]) -> int:
 def run_beside(
     checks: Sequence[tuple[str, Callable[[], None]]], arguments: Sequence[str]
 ) -> tuple[list[str], int]:
-    """Run checks in parallel with pytest, whose output follows theirs; return failed checks and exit code."""
+    """Run checks in parallel with pytest; return the failed checks and its exit code.
+
+    The output of pytest follows that of the checks.
+    """
     colors = ("--color=yes",) if sys.stdout.isatty() else ()
     # With the priority of the checks: otherwise they would wait for the tests.
     command = [*BEHIND, str(BIN / "python"), "-m", "pytest", *colors, *arguments]

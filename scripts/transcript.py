@@ -4,8 +4,8 @@
     scripts/transcript.py DIR/queue.transcript      the error, then each message and its content
 
 `replay` sends them to a new actor; see `tests/scripts/test_transcript.py`. Where the transcript is
-whole, the new actor raises the same error. Otherwise the earlier messages are missing: run with `--log`
-on an input that is small enough.
+whole, the new actor raises the same error. Otherwise the earlier messages are missing: run with
+`--log` on an input that is small enough.
 """
 
 from __future__ import annotations
