@@ -300,9 +300,9 @@ run_format_option = click.option(
     type=click.Choice(get_args(RunFormat)),
     default="table",
     show_default=True,
-    help="Output format. wide: the table and a row for every pod. csv, name: only the pods, with "
-    "the node of each. json, yaml: the whole result. bindings: the placements as manifests for "
-    "kubectl create -f.",
+    help="Output format, -o as for kubectl. wide: the table and a row for every pod. csv, name: "
+    "only the pods, with the node of each. json, yaml: the whole result. bindings: the placements "
+    "as manifests for kubectl create -f.",
 )
 
 
