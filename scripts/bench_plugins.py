@@ -5,7 +5,7 @@
 
 Per plugin a profile that has nothing else, over a table with pods of forty apps running. `new
 class` is the first pod of a class that the table has not met; `next pod` is a pod of a class that
-it has, after one pod came to some node. Times are milliseconds, medians of --runs.
+it has, after one pod was placed on a node. Times are milliseconds, medians of --runs.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 """Every check of the project, then all tests; with arguments, only pytest with these.
 
     scripts/test                          every check and all tests
-    scripts/test --quick                  style, types, layers and the fast tests: 90 s
+    scripts/test --quick                  style, types, layers and the fast tests: a minute
     scripts/test tests/fleet -x           pytest alone, with these arguments
     scripts/test --coverage               lines of the core packages that their tests execute
 
-Style, types, layers and the compilation of the kernel and of the tests run beside the check of the
-wheel: it is built, compared with the sources, installed beside the locked packages in an
-environment that knows nothing of the checkout, and made to run the small demo. Last the tests,
-whose closing line therefore ends the output; the fast ones, none of which needs a deadline, run
-beside style, types and layers.
+Order of the checks: style, types, layers and the compilation of the kernel and of the tests run in
+parallel with the check of the wheel. That check builds the wheel, compares it with the sources,
+installs it with the locked packages in an environment without the checkout, and runs the small
+demo. The tests run last, so that their closing line ends the output. With --quick, the fast tests
+(those that need no deadline) run in parallel with style, types and layers.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ def run_checks(checks: Sequence[tuple[str, Callable[[], None]]]) -> list[str]:
 
 
 def seconds_of(check: Callable[[], None]) -> float:
-    """Run a check; return its duration in seconds, beside the others."""
+    """Run a check; return its duration in seconds, in parallel with others."""
     started = time.monotonic()
     check()
     return time.monotonic() - started
@@ -196,7 +196,10 @@ def run_pytest(arguments: Sequence[str]) -> int:
 def run_beside(
     checks: Sequence[tuple[str, Callable[[], None]]], arguments: Sequence[str]
 ) -> tuple[list[str], int]:
-    """Run checks beside pytest, whose output follows theirs; return failed checks and exit code."""
+    """Run checks in parallel with pytest; return the failed checks and its exit code.
+
+    The output of pytest follows that of the checks.
+    """
     colors = ("--color=yes",) if sys.stdout.isatty() else ()
     # With the priority of the checks: otherwise they would wait for the tests.
     command = [*BEHIND, str(BIN / "python"), "-m", "pytest", *colors, *arguments]

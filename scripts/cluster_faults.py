@@ -1,4 +1,4 @@
-"""Breaks the nodes of a Ray cluster during a run, and shows what came of it.
+"""Breaks the nodes of a Ray cluster during a run, and shows the results.
 
     python scripts/cluster_faults.py                       every fault once
     python scripts/cluster_faults.py --faults control-power,scheduler-cut --times 10
@@ -112,7 +112,7 @@ class Standstill(threading.Thread):
 
 @dataclass(slots=True)
 class Run:
-    """A run of the fleet on hosts with a fault, and what came of it."""
+    """A run of the fleet on hosts with a fault, and the result."""
 
     fault: Fault
     made: Sequence[Host]

@@ -5,7 +5,7 @@
     scripts/diagrams.py --check    prints what differs, changes nothing; status 1 if anything does
 
 In a docstring a diagram is the indented block below the line `TITLE`. In `docs/state-machines.md`
-it is what stands between `<!-- NAME: ... -->` and `<!-- end of NAME -->`. The words around it are
+it is the text between `<!-- NAME: ... -->` and `<!-- end of NAME -->`. The words around it are
 written by hand.
 """
 

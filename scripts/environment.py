@@ -2,7 +2,7 @@
 
     python scripts/environment.py runtime|dev
 
-Needs only the standard library of Python 3.11 to 3.13. A stamp in the environment says what was
+Needs only the standard library of Python 3.11 to 3.13. A stamp in the environment records what was
 installed where (lock, project file, path), so that a second run does nothing and a broken one
 starts over.
 """
@@ -32,7 +32,7 @@ Run = Callable[[Sequence[str]], None]
 
 
 class SetupError(Exception):
-    """The environment could not be made; the text says which step failed."""
+    """The environment could not be made; the text names the step that failed."""
 
 
 def run(command: Sequence[str]) -> None:

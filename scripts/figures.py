@@ -4,11 +4,11 @@
     scripts/figures.py                                 all pages; status 1 where one disagrees
     scripts/figures.py README.md --list                what is marked, with its commands
     scripts/figures.py docs/plugins.md --openb DIR     also the figures of that trace
-    scripts/figures.py --update                        writes what came out into the pages
+    scripts/figures.py --update                        writes the new output into the pages
 
 Durations, speeds, bars of durations, machine, commit and temporary paths are not compared. A line
-`…` on a page stands for lines left out. Figures marked as slow, which take minutes, are made with
---slow. CONTRIBUTING.md says how a figure is marked.
+`…` on a page represents lines left out. Figures marked as slow, which take minutes, are made with
+--slow. CONTRIBUTING.md describes the marks.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ DEADLINE_S, SLOW_DEADLINE_S = 300.0, 7200.0
 STATUS_WRONG_USE = 2
 _COMMENT = re.compile(r"\s+# .*")
 OPENB_FOLDER = "DIR"
-"""The word in a command that stands for the folder of --openb."""
+"""The word in a command for the folder of --openb."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -188,7 +188,7 @@ def _is_ellipsis(line: str) -> bool:
 
 
 def agree(shown: Sequence[str], output: Sequence[str]) -> bool:
-    """Whether a page shows an output; each `…` stands for omitted lines."""
+    """Whether a page shows an output; each `…` represents omitted lines."""
     made = [masked(line) for line in output]
     parts: list[list[str]] = [[]]
     for line in shown:

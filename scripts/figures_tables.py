@@ -1,4 +1,4 @@
-"""Tables of the documentation whose rows come from several commands, or from a whole sweep.
+"""Tables of the documentation whose rows are of several commands, or of a whole sweep.
 
 A function gets the rows of the page and answers with the same rows, in which the cells that are
 made by commands are new. The others (names, remarks) are written by hand.

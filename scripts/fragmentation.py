@@ -252,7 +252,7 @@ def free_gpus(engine: Engine) -> np.ndarray:
 def as_devices(trace: Trace) -> tuple[Trace, DevicesFacts]:
     """Return the trace with a claim for each pod with GPUs, and its GPUs as devices.
 
-    Amounts stay beside them: scores read what a node has free, and devices decide what fits.
+    Amounts stay, too: scores read what a node has free, and devices decide what fits.
     """
     claiming, devices = with_gpu_devices(trace)
     classes = tuple(

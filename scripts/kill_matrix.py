@@ -1,4 +1,4 @@
-"""Kills each process of a run on Ray in each of its phases, and says what came of it.
+"""Kills each process of a run on Ray in each of its phases, and reports the result.
 
     python scripts/kill_matrix.py                            every cell once
     python scripts/kill_matrix.py --phase output --victim driver

@@ -325,7 +325,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _missed_in(path: Path) -> list[tuple[Mutant, str]]:
     """Return (mutant, killer) of the results in a file in which nothing was found.
 
-    Each mutant is matched to the same change of the present source, whatever its number; mutants
+    Each mutant is matched to the same change of the present source, at any number; mutants
     whose code no longer exists are omitted.
     """
     lines = [json.loads(line) for line in path.read_text().splitlines()]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Replay recorded decisions of the real kube-scheduler and compare ours; --help tells more.
+"""Replay recorded decisions of the real kube-scheduler and compare ours; see --help.
 
 scripts/parity.py PATH… [--paths plain,batches,batches+runs,1,2,5] [--dump DIR] [--jobs N]
 """

@@ -3,7 +3,7 @@
     scripts/planted.py [--only WORDS] [--processes P]
 
 Prints for each bug the first seed that finds it, and what it finds. Exit status 1 where some bug is
-not found among its seeds, or the first seed is another one than the list has beside it.
+not found among its seeds, or the first seed is another one than that of the list.
 """
 
 from __future__ import annotations

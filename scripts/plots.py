@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draw the pictures of docs/plots again, from the figures recorded beside them.
+"""Draw the pictures of docs/plots again, from the figures recorded there.
 
     scripts/plots.py [FOLDER]       FOLDER: docs/plots unless another is named
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The last messages of an actor whose run ended with a bug, from the file beside its logs.
+"""The last messages of an actor whose run ended with a bug, from the file next to its logs.
 
-    scripts/transcript.py DIR/queue.transcript      the error, then each message and what it says
+    scripts/transcript.py DIR/queue.transcript      the error, then each message and its content
 
 `replay` sends them to a new actor; see `tests/scripts/test_transcript.py`. Where the transcript is
-whole, the new actor raises the same error. Otherwise what came before is missing: run with `--log`
-on an input that is small enough.
+whole, the new actor raises the same error. Otherwise the earlier messages are missing: run with
+`--log` on an input that is small enough.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ class NodeTaint(SomeNodes):
     """Value of the taint."""
 
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] = "NoSchedule"
-    """What the taint does to pods that do not tolerate it."""
+    """Effect of the taint on pods that do not tolerate it."""
 
 
 class NodeFailures(NodeChoice):

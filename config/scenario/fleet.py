@@ -33,11 +33,11 @@ class TaintEntry(SettingsModel):
     """Value of the taint."""
 
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] = "NoSchedule"
-    """What the taint does to pods that do not tolerate it."""
+    """Effect of the taint on pods that do not tolerate it."""
 
 
 class NodeShape(SettingsModel):
-    """A shape of nodes: what a node offers, with its labels and taints."""
+    """A shape of nodes: resources, labels and taints."""
 
     allocatable: Annotated[Resources, DocumentedAs("resources")]
     """Resources of the node that pods can request, as in a manifest: `cpu: 64`, `memory: 256Gi`,

@@ -50,7 +50,7 @@ class ScenarioMetadata(SettingsModel):
     """Name of the scenario."""
 
     description: Annotated[str, Field(max_length=10_000), DocumentedAs("text")] = ""
-    """What the scenario shows, for people."""
+    """Purpose of the scenario, for people."""
 
 
 class SchedulerChoice(SettingsModel):
@@ -146,7 +146,7 @@ Seeds = Annotated[list[int], BeforeValidator(_seeds), DocumentedAs("number, or n
 
 
 class Scenario(SettingsModel):
-    """A scenario: a fleet, what arrives at it, and what happens to it."""
+    """A scenario: a fleet, its arrivals and its events."""
 
     api_version: Annotated[Literal["roadstead.dev/v1"], DocumentedAs("text")] = Field(
         alias="apiVersion"
@@ -170,16 +170,16 @@ class Scenario(SettingsModel):
     """Sizes of nodes by name, for `shape`, in addition to the included ones."""
 
     workload: list[AnyWorkload] = Field(default=[], max_length=ENTRIES_MAX)
-    """What arrives, and for how long: all entries joined."""
+    """Arrivals and their durations: all entries joined."""
 
     trace_gpus: Annotated[Literal["amount", "devices"], DocumentedAs("amount or devices")] = (
         "amount"
     )
-    """What the GPUs of all traces are: one amount for each node, or devices that pods claim. With
+    """Form of the GPUs of all traces: one amount for each node, or devices that pods claim. With
     `devices`, `scheduler.settings.featureGates` must have `DRAConsumableCapacity: true`."""
 
     events: list[NodeEvent] = Field(default=[], max_length=ENTRIES_MAX)
-    """What happens to nodes."""
+    """Events of nodes."""
 
     scheduler: SchedulerChoice = SchedulerChoice()
     """Configurations of the scheduler."""

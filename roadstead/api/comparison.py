@@ -48,7 +48,7 @@ def compare(
     configurations, each a file or the name of an included one, and the scenario is played with
     both. They may be left out if plugin_a and plugin_b, plugins of one side, differ; plugin: of
     both sides. seeds, jobs, ray_address, tables, resume and progress are then as for `sweep`.
-    output: a new folder for the files. Raises InputError for wrong input, RoadsteadError if a run
+    output: a new folder for the files. Raises InputError for invalid input, RoadsteadError if a run
     fails.
     """
     folder = None if output is None else Path(output)

@@ -81,7 +81,7 @@ class Fleet(Entry):
 
 
 class Workload(Entry):
-    """What arrives in a scenario: an entry of `workload`."""
+    """Arrivals of a scenario: an entry of `workload`."""
 
     @staticmethod
     def trace(

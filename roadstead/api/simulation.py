@@ -184,8 +184,8 @@ def simulate(
 
     scenario: a `Scenario`, a path, or its content as a dictionary, in which names of files are
     relative to the working directory. output: a folder; by default a temporary one. seed: in place
-    of all seeds. force, resume: as the flags. Raises InputError for wrong input, RoadsteadError if
-    a run fails.
+    of all seeds. force, resume: as the flags. Raises InputError for invalid input, RoadsteadError
+    if a run fails.
     """
     file = scenario_file(scenario)
     if force and resume:

@@ -125,7 +125,7 @@ def sweep(
     runs at a time, by default one; more start processes. ray_address: HOST:PORT or auto, a Ray
     cluster whose nodes play the runs, by default one for each free CPU; local is a Ray of this
     call's own. output, tables, resume: as the flags. progress: called with the numbers of runs.
-    Raises InputError for wrong input, RoadsteadError if a run fails; with `output` the runs that
+    Raises InputError for invalid input, RoadsteadError if a run fails; with `output` the runs that
     ended are kept.
     """
     check_count("seeds", seeds)

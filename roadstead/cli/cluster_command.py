@@ -29,7 +29,9 @@ def cluster_group() -> None:
     """
 
 
-@cluster_group.command("check", cls=ReportingCommand)
+@cluster_group.command(
+    "check", cls=ReportingCommand, short_help="Check the nodes of a Ray cluster."
+)
 @ray_address_option
 @click.option(
     "--journal",
@@ -52,7 +54,7 @@ def check_command(
     settings: Path | None,
     output_format: OutputFormat,
 ) -> None:
-    """Check each node of a Ray cluster: a run starts nothing on a node that fails.
+    """Check each node of a Ray cluster. A run uses only nodes that pass.
 
     On each node a process imports Roadstead and reports its version, its code, Python, whether the
     kernel is compiled, the clock, and whether the node has the folder of the journal.
@@ -80,7 +82,7 @@ def check_command(
         raise click.exceptions.Exit(FAILED)
 
 
-@cluster_group.command("pack", cls=ReportingCommand)
+@cluster_group.command("pack", cls=ReportingCommand, short_help="Write a runtime environment.")
 @click.option(
     "--output",
     "-o",
@@ -107,7 +109,7 @@ def check_command(
 def pack_command(
     *, output: Path, plugin_files: tuple[Path, ...], without_packages: bool, force: bool
 ) -> None:
-    """Write a runtime environment with which Ray brings Roadstead to its nodes.
+    """Write a runtime environment with which Ray installs Roadstead on its nodes.
 
     The file names a wheel of the Roadstead that runs this command, and the packages that it needs
     in the versions that are installed here. Ray itself must be on the nodes already, in the same

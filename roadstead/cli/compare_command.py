@@ -97,7 +97,7 @@ def compare_command(
       roadstead simulate changed.yaml -o after
       roadstead compare before after -o changed
 
-    Exit status: 0 done, 1 a run failed, 2 wrong input, 130 or 143 interrupted (SIGINT, SIGTERM).
+    Exit status: 0 done, 1 a run failed, 2 invalid input, 130 or 143 interrupted (SIGINT, SIGTERM).
     """
     from roadstead.cli import comparing
     from roadstead.cli.sweeping import SweepTarget

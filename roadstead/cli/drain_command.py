@@ -47,7 +47,8 @@ REPLACE: Final = "--replace"
     "--force",
     is_flag=True,
     help="Evict also pods without a controller, as kubectl drain does with this flag. Nothing "
-    "creates them again; the answer has the node that they would get.",
+    "creates them again; the answer has the node that they would get. To overwrite an answer, use "
+    "--replace.",
 )
 @click.option(
     "--delete-emptydir-data",
@@ -66,7 +67,7 @@ def drain_command(
     delete_emptydir_data: bool,
     target: AnswerTarget,
 ) -> None:
-    """Show where the pods of nodes would go, what would stay pending, and what forbids it.
+    """Show where the pods of nodes would go, which stay pending, and which budgets refuse.
 
     NODE_OR_ZONE is the name of a node, or of a zone whose nodes are all drained. The given pending
     pods are placed first. Then all nodes are cordoned, and their pods evicted in rounds, as many in
@@ -79,7 +80,7 @@ def drain_command(
     such pods are shown, and the others are evicted nevertheless.
 
     Exit status: 0 all pods find another node, 1 one stays pending, blocked or refused, or is
-    preempted, or the run failed, 2 wrong input.
+    preempted, or the run failed, 2 invalid input.
 
     \b
     Examples:

@@ -1,7 +1,7 @@
 """Reporting of expected errors: one text on standard error, an exit status, no traceback.
 
 1  the run failed; for fit, grow and drain also: something does not fit
-2  the input is wrong: a file, an object, a field, a flag
+2  the input is invalid: a file, an object, a field, a flag
 3  a plugin does not support a field of a pod
 """
 
@@ -20,8 +20,23 @@ BAD_INPUT: Final = 2
 UNSUPPORTED: Final = 3
 
 
+EXIT_STATUS: Final = "Exit status"
+USUAL_STATUSES: Final = (
+    f"{EXIT_STATUS}: 0 done, 1 failed, 2 invalid input, 130 or 143 interrupted (SIGINT, SIGTERM)."
+)
+"""For the help of commands that have no other meanings."""
+
+
 class ReportingCommand(click.Command):
     """A command that reports expected errors as a text and an exit status."""
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the help text, with the usual exit statuses if it has none."""
+        super().format_help_text(ctx, formatter)
+        if EXIT_STATUS not in (self.help or ""):
+            formatter.write_paragraph()
+            with formatter.indentation():
+                formatter.write_text(USUAL_STATUSES)
 
     def invoke(self, ctx: click.Context) -> object:
         allow_files()

@@ -88,6 +88,9 @@ def explain_command(
                                            # plugins × nodes, for a browser
       roadstead explain openb-pod-0017 --trace openb.trace --top 3
       roadstead explain web-0 --cluster cluster.yaml --format json | jq .best
+
+    Exit status: 0 done, also if no node is feasible, 1 the run failed, 2 invalid input, 3 a plugin
+    does not support a field of a pod, 130 or 143 interrupted (SIGINT, SIGTERM).
     """
     # Exactly one of POD and --all-pending must be given.
     if (pod is None) != all_pending:

@@ -63,7 +63,7 @@ def fit_command(
     at_least: int,
     target: AnswerTarget,
 ) -> None:
-    """Count how many more replicas fit, where, and what stops the next one.
+    """Count the replicas that still fit, by node, with the reason against the next one.
 
     POD_OR_WORKLOAD names a pod or a workload of the inputs as for roadstead explain: web-0,
     shop/web-0, deploy/web. The given pods are placed first. Then the scheduler places replicas of
@@ -75,8 +75,8 @@ def fit_command(
     selector, constraint, port or label dropped, less of a resource, a higher priority and the pods
     that it then preempts. Each change was tried by scheduling the changed pod.
 
-    Exit status: 0 if at least --at-least replicas fit, 1 if fewer fit or the run failed, 2 wrong
-    input.
+    Exit status: 0 if at least --at-least replicas fit, 1 if fewer fit or the run failed, 2
+    invalid input.
 
     \b
     Examples:

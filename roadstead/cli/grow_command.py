@@ -87,7 +87,7 @@ def grow_command(
     other nodes. Pods of daemon sets end with their node. Disruption budgets that this would violate
     are reported, and keep no node.
 
-    Exit status: 0 everything is placed, 1 a pod stays pending or the run failed, 2 wrong input.
+    Exit status: 0 everything is placed, 1 a pod stays pending or the run failed, 2 invalid input.
 
     \b
     Examples:

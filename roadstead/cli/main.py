@@ -78,8 +78,8 @@ Examples:
 
 \b
 Exit status: 0 success, 1 a run failed (fit, grow, drain: or something does
-not fit), 2 wrong input, 3 the input needs a plugin that this version does not
-have, 130 or 143 interrupted (SIGINT, SIGTERM).
+not fit), 2 invalid input, 3 a plugin does not support a field of a pod,
+130 or 143 interrupted (SIGINT, SIGTERM).
 """
 
 

@@ -130,6 +130,7 @@ _SHARDS = click.option(
     "--shards",
     type=int,
     metavar="N",
+    hidden=True,
     help="Former name of --workers; with --mode partitioned, of --partitions.",
 )
 seed_option = click.option(
@@ -173,7 +174,7 @@ fleet_parameters = (
         type=click.Choice(["amount", "devices"]),
         default="amount",
         show_default=True,
-        help="What the GPUs of --trace are: one amount for each node, or devices that pods claim, "
+        help="Form of the GPUs of --trace: one amount for each node, or devices that pods claim, "
         "which needs the feature gate DRAConsumableCapacity.",
     ),
 )
@@ -299,9 +300,9 @@ run_format_option = click.option(
     type=click.Choice(get_args(RunFormat)),
     default="table",
     show_default=True,
-    help="Output format. wide: the table and a row for every pod. csv, name: only the pods, with "
-    "the node of each. json, yaml: the whole result. bindings: the placements as manifests for "
-    "kubectl create -f.",
+    help="Output format, -o as for kubectl. wide: the table and a row for every pod. csv, name: "
+    "only the pods, with the node of each. json, yaml: the whole result. bindings: the placements "
+    "as manifests for kubectl create -f.",
 )
 
 

@@ -72,7 +72,7 @@ def query_command(folder: Path, sql: str, output_format: QueryFormat, rows: int)
     Which columns are there?
       roadstead query small.run "DESCRIBE pods"
 
-    Exit status: 0 done, 2 a wrong statement or folder.
+    Exit status: 0 done, 2 an invalid statement or folder.
     """
     from roadstead.cli.querying import print_answer, query
 

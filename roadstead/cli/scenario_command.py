@@ -20,8 +20,8 @@ _PATH = click.Path(path_type=Path)
 def scenario_group() -> None:
     """Write and check scenarios.
 
-    A scenario describes a fleet, what arrives when and for how long, what happens to nodes,
-    under which configurations of the scheduler, for how long, and with which seeds.
+    A scenario describes a fleet, the arrivals and durations of pods, the events of nodes, the
+    configurations of the scheduler, the time that is played, and the seeds.
 
     \b
     Examples:

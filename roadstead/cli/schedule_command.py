@@ -66,6 +66,9 @@ def schedule_command(
                                            # the node of every pod
       roadstead schedule --trace openb.trace --seed 1 --output out
       roadstead schedule --trace openb.trace --schedulers 4 --mode partitioned
+
+    Exit status: 0 done, also if pods stay pending, 1 the run failed, 2 invalid input, 3 a plugin
+    does not support a field of a pod, 130 or 143 interrupted (SIGINT, SIGTERM).
     """
     source.check(options.config)
     options.check()

@@ -60,7 +60,7 @@ def simulate_command(
       roadstead query small.run 'FROM pods LIMIT 10'        # SQL over the tables
       roadstead check small.run       # do the tables keep every rule?
 
-    Exit status: 0 done, 1 a run failed, 2 wrong input, 130 or 143 interrupted.
+    Exit status: 0 done, 1 a run failed, 2 invalid input, 130 or 143 interrupted.
     """
     if force and resume:
         raise click.UsageError("--force and --resume exclude each other")

@@ -80,7 +80,7 @@ def stress_command(
       roadstead stress --preset omega-trace --output trace --resume
                                            # the rest of an interrupted sweep
 
-    Exit status: 0 done, 1 a run failed, 2 wrong input, 130 or 143 interrupted (SIGINT, SIGTERM);
+    Exit status: 0 done, 1 a run failed, 2 invalid input, 130 or 143 interrupted (SIGINT, SIGTERM);
     finished combinations are shown, and finished runs are kept in --output.
     """
     if is_list:

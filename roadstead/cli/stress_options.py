@@ -108,9 +108,8 @@ job_parameters: Final[tuple[Callable[[Callback], Callback], ...]] = (
         "--jobs",
         type=click.IntRange(1, 10_000),
         metavar="N",
-        help="Number of runs at a time [default: the number of CPUs, from the moment at which "
-        "other processes pay; on a cluster all its free CPUs]. The results do not depend on it. "
-        "roadstead stress: with the engines model and virtual.",
+        help="Number of runs at a time. By default one, and one for each CPU once that saves more "
+        "than 15 s; on a cluster one for each free CPU. The results do not depend on it.",
     ),
     ray_address_option,
     click.option(

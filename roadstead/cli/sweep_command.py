@@ -68,7 +68,7 @@ def sweep_command(
         --jobs 2 -o rates
       roadstead sweep small.yaml --vary config=default,binpack -o packed --resume
 
-    Exit status: 0 done, 1 a run failed, 2 wrong input, 130 or 143 interrupted (SIGINT, SIGTERM);
+    Exit status: 0 done, 1 a run failed, 2 invalid input, 130 or 143 interrupted (SIGINT, SIGTERM);
     finished runs are shown and kept in DIR.
     """
     from roadstead.cli.sweeping import SweepTarget, sweep

@@ -56,7 +56,9 @@ for _command in TOOLS:
 
 @import_group.command("openb", cls=ReportingCommand)
 @click.argument("folder", metavar="DIR", type=_PATH)
-@click.option("-o", "path", metavar="PATH", type=_PATH, required=True, help="Output file.")
+@click.option(
+    "-o", "--output", "path", metavar="PATH", type=_PATH, required=True, help="Output file."
+)
 @click.option(
     "--pods-list",
     metavar="NAME",
@@ -108,7 +110,7 @@ def _form_of(path: Path) -> Literal["json", "yaml"]:
     return "json" if path.suffix == ".json" else "yaml"
 
 
-@trace_group.command("show", cls=ReportingCommand)
+@trace_group.command("show", cls=ReportingCommand, short_help="Print the totals of a trace.")
 @click.argument("path", metavar="PATH", type=_PATH)
 def show_command(path: Path) -> None:
     """Print the contents of a trace: counts, time span, and amounts of each resource.

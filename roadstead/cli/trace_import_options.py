@@ -34,7 +34,9 @@ class CommonOptions:
 
 
 _COMMON_OPTIONS = (
-    click.option("-o", "path", metavar="PATH", type=PATH, required=True, help="Output file."),
+    click.option(
+        "-o", "--output", "path", metavar="PATH", type=PATH, required=True, help="Output file."
+    ),
     click.option(
         "--on-error",
         type=click.Choice(["stop", "skip"]),

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 _PATH = click.Path(path_type=Path)
 _TRACE = click.argument("path", metavar="TRACE", type=_PATH)
-_OUT = click.option("-o", "out", metavar="PATH", type=_PATH, required=True, help="Output file.")
+_OUT = click.option(
+    "-o", "--output", "out", metavar="PATH", type=_PATH, required=True, help="Output file."
+)
 _SEED = click.option(
     "--seed", type=int, default=0, show_default=True, metavar="N", help="Seed of the choices."
 )
@@ -81,7 +83,7 @@ def sample_command(
     _run(lambda report: sample(path, out, share, seed, report), output_format)
 
 
-@click.command("scale", cls=ReportingCommand)
+@click.command("scale", cls=ReportingCommand, short_help="Multiply nodes and arrivals.")
 @_TRACE
 @_OUT
 @click.option(
@@ -156,7 +158,7 @@ def shift_command(path: Path, out: Path, by: str, output_format: OutputFormat) -
     _run(lambda report: shift(path, out, by_ms, report), output_format)
 
 
-@click.command("cut", cls=ReportingCommand)
+@click.command("cut", cls=ReportingCommand, short_help="Keep the pods that arrive in a span.")
 @_TRACE
 @_OUT
 @click.option(
@@ -247,7 +249,7 @@ def concat_command(
     _run(lambda report: concat(paths, out, order, nodes, gap_ms, report), output_format)
 
 
-@click.command("stats", cls=ReportingCommand)
+@click.command("stats", cls=ReportingCommand, short_help="Print statistics of a trace.")
 @_TRACE
 @click.option(
     "--top",
@@ -259,7 +261,7 @@ def concat_command(
 )
 @format_option
 def stats_command(path: Path, top: int, output_format: OutputFormat) -> None:
-    """Print what is in a trace: shapes, classes, lifetimes, arrivals, and requests over time.
+    """Print statistics of a trace: shapes, classes, lifetimes, arrivals, requests over time.
 
     Requests over time are those of pods that start when they arrive. Quantiles of lifetimes are
     at most 1.6% too high.

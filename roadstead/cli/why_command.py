@@ -46,14 +46,14 @@ def why_command(
     plugin: tuple[str, ...],
     output_format: OutputFormat,
 ) -> None:
-    """Explain the life of a pod: created, tried, refused by whom, bound, why there, ended how.
+    """Explain the life of a simulated pod: attempts, refusals, bind with its reason, end.
 
     RUN is the folder of roadstead simulate, or that of one run; POD a name, NAMESPACE/NAME, a UID,
     or the beginning of one; or a workload with one pod: deploy/api, or an entry of the scenario.
     Of a workload with several pods, the first ones are listed. The life of a pod is from the
-    tables. Why it was bound to its node, plugin by plugin, is found by playing the run again up to
-    then, from the copies of its inputs; that takes as long as the run took to get there. A run of
-    roadstead sweep --tables cannot be played again: its life is shown alone.
+    tables. To explain its bind, plugin by plugin, the run is played again up to then, from the
+    copies of its inputs, which takes as long as the run took. A run of roadstead sweep --tables
+    cannot be played again: only the life is shown.
 
     \b
     Examples:
@@ -63,7 +63,7 @@ def why_command(
       roadstead why small.run task-0-8 --tables-only  # at once
       roadstead why small.run task-0-8 --format json | jq .explanation.best
 
-    Exit status: 0 done, 2 wrong input, or inputs that have changed since the run.
+    Exit status: 0 done, 2 invalid input, or inputs that have changed since the run.
     """
     if at is not None and tables_only:
         raise click.UsageError("--at needs the run to be played again: not with --tables-only")

@@ -12,7 +12,7 @@
     order.py      pods that overtake equal ones (I11)
     checker.py    applies the records in commit order
 
-Written to be obvious, not fast, and from the rules, not from the plugins: it shares only the facts
-of pods and nodes and the journal's reader with the packages that decide. `docs/invariants.md` says
-what is checked where, and what is not.
+Written to be obvious, not fast, and from the rules, not from the plugins: it shares facts, journal,
+CEL and protocol, and imports nothing that decides. `docs/invariants.md` lists the checks and their
+places, and the gaps.
 """

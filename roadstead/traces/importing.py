@@ -58,7 +58,7 @@ def import_trace(
 
     Pods are sorted by arrival, and times are shifted so that the first pod arrives at 0.
 
-    Raises InputError for wrong input, SpoolError if the temporary file cannot be written.
+    Raises InputError for invalid input, SpoolError if the temporary file cannot be written.
     """
     with _spool() as spool:
         is_sampled = sampler(options.sample, options.seed)

@@ -1,6 +1,6 @@
 """Recorded configurations: what is effective after defaults and merging, or why it is refused.
 
-A refusal to decode is compared by its stage and the fields it names: its words come from Go's
+A refusal to decode is compared by its stage and the fields it names: its words are Go's
 decoders.
 """
 

@@ -1,4 +1,4 @@
-"""Our own answers, written beside each case in the form of the recording."""
+"""Our own answers, written for each case in the form of the recording."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Replaying recorded attempts in which extenders have a say: every HTTP call, and what came of it.
+"""Replaying recorded attempts with extenders: every HTTP call and its result.
 
-A stand-in takes the place of sockets: it answers each request as recorded, in their order, and
+A substitute replaces the sockets: it answers each request as recorded, in their order, and
 keeps what it was asked.
 """
 

@@ -1,4 +1,4 @@
-"""What came of a replay: decisions compared, decisions that differ, and what is missing for others.
+"""The result of a replay: compared and different decisions, and the reasons of missing ones.
 
 Every decision of a recording ends in exactly one of two counts, compared or unsupported; nothing is
 passed over in silence (`validate`).

@@ -177,3 +177,14 @@ def test_every_help_has_an_example_of_its_command(run, names):
     examples = run(*names, "--help").stdout.partition("Examples:")[2]
     call = " ".join(("roadstead", *names))
     assert f"  {call}" in examples, f'add an example "{call} …" below "Examples:" in the docstring'
+
+
+@pytest.mark.parametrize("names", COMMANDS, ids=" ".join)
+def test_every_help_has_exit_statuses_or_whole_summaries_of_its_commands(run, names):
+    text, _, listed = run(*names, "--help").stdout.partition("Commands:\n")
+
+    assert ("Exit status:" in text) != bool(listed and names), (
+        "add the exit status to the docstring"
+    )
+    cut = [line for line in listed.splitlines() if line.endswith("...")]
+    assert cut == [], "give these commands a short_help"

@@ -10,21 +10,22 @@ from tests.docs.modules import PRODUCT, ROOT, comments_in, modules_in
 
 PAGES = ("README.md", "CONTRIBUTING.md", "docs/**/*.md")
 MOST_TERMS = 40
+CODE = (*PRODUCT, "scripts")
 
 # Most uses per 1,000 words: (words, in docstrings and comments, in pages).
 BUDGETS = {
-    "tell": (r"tells?|told|telling", 0.03, 0.06),
-    "stand": (r"stands?|stood|standing", 0.12, 0.06),
-    "go on": (r"go(?:es|ne)? on", 0.02, 0.04),
-    "come": (r"comes?|came|coming", 0.19, 0.16),
-    "say": (r"says?|said", 0.16, 0.23),
-    "look at": (r"looks? at|looked at", 0.03, 0.04),
-    "hear": (r"hears?|heard", 0.01, 0.06),
-    "settle": (r"settles?|settled", 0.01, 0.04),
-    "beside": (r"beside", 0.06, 0.9),
-    "whatever": (r"whatever|whoever", 0.1, 0.3),
-    "nobody": (r"nobody|somebody", 0.02, 0.04),
-    "kind": (r"kinds?", 0.77, 0.35),
+    "tell": (r"tells?|told|telling", 0.02, 0.02),
+    "stand": (r"stands?|stood|standing", 0.1, 0.03),
+    "go on": (r"go(?:es|ne)? on", 0.01, 0.04),
+    "come": (r"comes?|came|coming", 0.14, 0.06),
+    "say": (r"says?|said", 0.09, 0.05),
+    "look at": (r"looks? at|looked at", 0.02, 0.02),
+    "hear": (r"hears?|heard", 0.01, 0.02),
+    "settle": (r"settles?|settled", 0.01, 0.03),
+    "beside": (r"beside", 0.02, 0.08),
+    "whatever": (r"whatever|whoever", 0.07, 0.07),
+    "nobody": (r"nobody|somebody", 0.01, 0.02),
+    "kind": (r"kinds?", 0.7, 0.2),
 }
 
 
@@ -38,9 +39,9 @@ def _docstrings(tree):
 
 @cache
 def _of_code():
-    comments = comments_in(*PRODUCT)
+    comments = comments_in(*CODE)
     texts = []
-    for path, module in modules_in(*PRODUCT).items():
+    for path, module in modules_in(*CODE).items():
         texts += _docstrings(module.tree)
         texts += [text for _, text in comments[path]]
     return "\n".join(texts)
@@ -71,3 +72,9 @@ def test_the_glossary_is_short_and_in_order():
 
     assert 20 < len(rows) <= MOST_TERMS
     assert rows == sorted(rows)
+
+
+def test_changes_are_short_lines():
+    lines = (ROOT / "CHANGELOG.md").read_text().splitlines()
+
+    assert [line for line in lines if len(line) > 220] == []

@@ -143,7 +143,7 @@ def the_binder_does_not_check_claims(put):
 
 
 @bug(found=2)
-def the_binder_trusts_counts_of_before(put):
+def the_binder_trusts_old_counts(put):
     put(Verifier, "_is_valid", lambda self, known, profile, pod_class, *, quick: True)
 
 
@@ -153,12 +153,12 @@ def a_gang_is_committed_in_part(put):
 
 
 @bug(found=0)
-def acknowledged_before_the_flush(put):
+def a_bind_is_acknowledged_before_the_flush(put):
     put(FileJournal, "flush", lambda self: None)
 
 
 @bug(found=0)
-def acknowledged_and_never_written(put):
+def a_bind_is_acknowledged_and_never_written(put):
     def forgetful(self, effect):
         return self.core.flushed(effect.last_lsn)
 
@@ -198,7 +198,7 @@ def victims_stay_on_the_table(put):
 
 
 @bug(found=1)
-def victims_that_were_not_evicted_do_not_come_back(put):
+def victims_that_were_not_evicted_stay_removed(put):
     original = Tentative.undo_unconfirmed
 
     def undo_unconfirmed(self):
@@ -209,7 +209,7 @@ def victims_that_were_not_evicted_do_not_come_back(put):
 
 
 @bug(found=0)
-def a_chain_shows_nothing_of_what_follows_from_preemption(put):
+def a_chain_keeps_the_victims_of_its_preemptors(put):
     put(Tentative, "preempt", lambda self, pod, node_name, victims: True)
 
 
@@ -219,7 +219,7 @@ def forgotten_pods_stay_counted(put):
 
 
 @bug(found=0)
-def a_forgotten_pod_is_lifted_from_another_node(put):
+def a_forgotten_pod_is_removed_from_another_node(put):
     original = ChangeStream.send
 
     def send(self, deltas):
@@ -250,7 +250,7 @@ def a_change_is_never_sent(put):
 
 
 @bug(kinds=("duplicated",), found=0)
-def a_change_is_applied_as_often_as_it_comes(put):
+def a_change_that_arrives_twice_is_applied_twice(put):
     original = TableFollower.receive
 
     async def receive(self, batch):
@@ -262,7 +262,7 @@ def a_change_is_applied_as_often_as_it_comes(put):
 
 
 @bug(kinds=("slow",), found=0)
-def changes_are_applied_in_the_order_in_which_they_come(put):
+def changes_are_applied_in_the_order_of_arrival(put):
     def next_batch(self):
         for first in sorted(self._waiting_batches):
             self.applied = first - 1
@@ -273,7 +273,7 @@ def changes_are_applied_in_the_order_in_which_they_come(put):
 
 
 @bug(kinds=("slow",), found=0)
-def a_batch_begins_before_the_table_has_come_so_far(put):
+def a_batch_begins_before_its_table_is_up_to_date(put):
     async def at_once(self, seq):
         return None
 
@@ -287,7 +287,7 @@ def a_lease_never_ends(put):
 
 
 @bug(kinds=NETWORK, found=0)
-def a_bind_after_its_lease_does_not_count(put):
+def a_bind_after_the_end_of_its_lease_is_ignored(put):
     put(QueueCore, "assigned", lambda self, uids: ())
 
 
@@ -304,12 +304,12 @@ def a_pod_that_lost_a_race_is_dropped(put):
 
 
 @bug(found=0)
-def no_event_is_of_interest(put):
+def every_event_is_ignored(put):
     put(HintMap, "is_of_interest", lambda self, event: False)
 
 
 @bug(found=3)
-def new_nodes_are_not_told_to_the_queue(put):
+def new_nodes_are_not_reported_to_the_queue(put):
     async def observe(self, changes):
         return NOTHING
 
@@ -322,7 +322,7 @@ def a_token_is_used_again(put):
 
 
 @bug(found=0)
-def what_was_refused_is_not_forgotten(put):
+def refused_placements_are_not_forgotten(put):
     original = Performer.perform
 
     def perform(self, effects):
@@ -332,7 +332,7 @@ def what_was_refused_is_not_forgotten(put):
 
 
 @bug(kinds=NETWORK, found=0)
-def a_bind_without_an_answer_is_taken_for_refused(put):
+def a_bind_without_an_answer_counts_as_refused(put):
     def timed_out(self, tokens):
         why = [BindResult(token, BindOutcome.CONFLICT, "", "no answer") for token in tokens]
         return self.bind_answered(why)
@@ -341,7 +341,7 @@ def a_bind_without_an_answer_is_taken_for_refused(put):
 
 
 @bug(found=0)
-def ports_are_never_taken(put):
+def used_ports_are_ignored(put):
     def careless(self, state, pod, table):
         return FilterResult.refuse(np.zeros(len(table), dtype=np.bool_), unschedulable("none"))
 
@@ -354,7 +354,7 @@ def claims_of_a_forgotten_pod_stay_bound(put):
 
 
 @bug(found=0)
-def removed_pods_are_counted_down_twice(put):
+def removed_pods_are_subtracted_twice(put):
     original = Placements.remove_pod
 
     def remove_pod(self, uid):
@@ -397,7 +397,7 @@ def a_recovered_binder_forgets_the_last_bind(put):
 
 
 @bug(kinds=("crash",), found=0)
-def a_new_queue_is_not_told_who_waits(put):
+def a_new_queue_does_not_receive_the_waiting_pods(put):
     async def nothing(self):
         return None
 
@@ -405,7 +405,7 @@ def a_new_queue_is_not_told_who_waits(put):
 
 
 @bug(kinds=("crash",), found=0)
-def a_new_follower_is_not_sent_what_there_is(put):
+def a_new_follower_does_not_receive_the_current_state(put):
     original = Refill._call
 
     async def call(self, name, method, message):
@@ -423,22 +423,22 @@ def assumptions_of_a_scheduler_that_ended_are_kept(put):
 
 
 @bug(kinds=NETWORK, found=0)
-def the_binders_word_on_an_expired_assumption_is_not_final(put):
+def the_binders_answer_on_an_expired_assumption_is_not_final(put):
     put(BinderCore, "void", lambda self, tokens: [])
 
 
 @bug(kinds=(*NETWORK, "changes"), found=0)
-def late_copies_of_what_was_removed_are_news(put):
+def late_copies_of_removed_objects_are_applied(put):
     put(Revisions, "apply_addition", lambda self, name, revision=0: True)
 
 
 @bug(kinds=NETWORK, found=0)
-def a_pod_that_was_evicted_while_it_waited_comes_again(put):
+def a_pod_that_was_evicted_while_it_waited_is_queued_again(put):
     put(Revisions, "apply_unsent_removal", lambda self, name: None)
 
 
 @bug(found=0)
-def what_waits_for_a_worker_that_nobody_asks_is_never_sent(put):
+def changes_for_an_idle_worker_are_never_sent(put):
     put(WorkerFeed, "_send_waiting", lambda self: self.drop())
 
 
@@ -451,17 +451,17 @@ def queue_and_cache_do_not_agree_on_nominations(put):
 
 
 @bug(found=0)
-def gangs_are_parted_between_schedulers(put):
+def gangs_are_split_between_schedulers(put):
     put(LeaseOrder, "_groups_elsewhere", lambda self, owner: set())
 
 
 @bug(kinds=(*NETWORK, "crash", "changes"), found=3)
-def a_late_member_of_a_gang_hears_of_nobody_who_is_bound(put):
+def a_late_member_does_not_receive_the_number_of_bound_members(put):
     put(GroupMembers, "record_bound", lambda self, key, bound: None)
 
 
 @bug(kinds=(*NETWORK, "crash", "changes"), found=6)
-def a_new_queue_hears_of_no_member_that_is_bound(put):
+def a_new_queue_does_not_receive_the_bound_members(put):
     async def nothing(self, batch):
         return NOTHING
 
@@ -469,7 +469,7 @@ def a_new_queue_hears_of_no_member_that_is_bound(put):
 
 
 @bug(kinds=(*NETWORK, "crash", "changes"), found=10)
-def who_gave_up_is_not_tried_again_with_the_gang(put):
+def rejected_members_are_not_tried_again_with_their_gang(put):
     put(Gangs, "activate_gangs", lambda self, gangs, now_s: None)
 
 
@@ -479,7 +479,7 @@ def a_surplus_member_ends_its_gang(put):
 
 
 @bug(kinds=(*NETWORK, "crash", "changes"), found=0)
-def a_pod_that_is_sent_again_loses_its_nomination(put):
+def a_pod_that_is_submitted_again_loses_its_nomination(put):
     put(QueueCore, "_update", _forgetting_nominations)
 
 
@@ -489,7 +489,7 @@ def _forgetting_nominations(self, entry, facts, now_s, events):
 
 
 @bug(kinds=(*NETWORK, "crash", "changes"), found=0)
-def a_nomination_counts_though_its_lease_was_over(put):
+def a_nomination_counts_after_the_end_of_its_lease(put):
     put(QueueNominations, "note_stale", lambda self, back, stale: None)
 
 
@@ -502,7 +502,7 @@ def deleted_pods_stay_counted_at_the_cache(put):
 
 
 @bug(kinds=("changes",), found=0)
-def a_node_that_goes_stays_in_the_tables(put):
+def a_removed_node_stays_in_the_tables(put):
     original = TableFollower._apply
 
     def apply(self, batch):

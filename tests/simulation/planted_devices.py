@@ -42,7 +42,7 @@ def devices_of_ended_claims_stay_in_use(put):
 
 
 @bug(found=0, **AMONG)
-def devices_of_placed_pods_are_given_to_the_next(put):
+def devices_of_placed_pods_are_allocated_again(put):
     put(DevicesAhead, "reserve", lambda self, pod, node: True)
 
 

@@ -145,7 +145,7 @@ class ShadowRefill:
             return self._note_settled
         if method is OBSERVE:
             if not (message.nodes or message.gone.uids or message.pods):
-                self._wrong("the queue hears of nothing")
+                self._wrong("nothing is reported to the queue")
             self._observed.append(list(message.gone.pods()))
         if method is not RESOLVE:
             return None
