@@ -108,7 +108,7 @@ def _form_of(path: Path) -> Literal["json", "yaml"]:
     return "json" if path.suffix == ".json" else "yaml"
 
 
-@trace_group.command("show", cls=ReportingCommand)
+@trace_group.command("show", cls=ReportingCommand, short_help="Show counts, time span and amounts.")
 @click.argument("path", metavar="PATH", type=_PATH)
 def show_command(path: Path) -> None:
     """Print the contents of a trace: counts, time span, and amounts of each resource.

@@ -32,7 +32,7 @@ _UNUSED_CPU = 64
 """A value for readers that find the cores of a node in the trace, and so have no --node-cpu."""
 
 
-@click.command("swf", cls=ReportingCommand)
+@click.command("swf", cls=ReportingCommand, short_help="Make a trace from a log in SWF.")
 @click.argument("log", metavar="FILE", type=PATH)
 @nodes_option
 @click.option(
@@ -259,7 +259,7 @@ def philly_command(folder: Path, node_cpu: float, node_memory: str, common: Comm
     )
 
 
-@click.command("simkube", cls=ReportingCommand)
+@click.command("simkube", cls=ReportingCommand, short_help="Make a trace from a SimKube trace.")
 @click.argument("file", metavar="FILE", type=PATH)
 @nodes_option
 @cpu_option
@@ -291,7 +291,7 @@ def simkube_command(
     run_import(f"SimKube {file.name}", common, read, namespace="default")
 
 
-@click.command("table", cls=ReportingCommand)
+@click.command("table", cls=ReportingCommand, short_help="Make a trace from any table.")
 @click.argument("file", metavar="FILE", type=PATH)
 @click.option(
     "--mapping",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from roadstead.cli.errors import ReportingCommand
+from roadstead.cli.notes import echo_note
 from roadstead.cli.options import OutputFormat, format_option
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ def _run(work: Callable[[ReportProgress], WrittenTrace], output_format: OutputFo
         click.echo(json.dumps(facts | {"sha256": written.digest}, indent=2))
         return
     click.echo(f"{written.source}: {written.pods:,} pods, {written.nodes:,} nodes")
+    if not written.pods:
+        echo_note("Note: the trace has no pods.")
     click.echo(f"content sha256\n  {written.digest}")
 
 
@@ -52,7 +55,7 @@ def _time_ms(option: str, value: str) -> int:
         raise InputError(str(error), field=option, value=cut_short(value)) from None
 
 
-@click.command("sample", cls=ReportingCommand)
+@click.command("sample", cls=ReportingCommand, short_help="Keep a share of the pods.")
 @_TRACE
 @_OUT
 @click.option(
@@ -81,7 +84,7 @@ def sample_command(
     _run(lambda report: sample(path, out, share, seed, report), output_format)
 
 
-@click.command("scale", cls=ReportingCommand)
+@click.command("scale", cls=ReportingCommand, short_help="Multiply nodes and arrivals.")
 @_TRACE
 @_OUT
 @click.option(
@@ -156,7 +159,7 @@ def shift_command(path: Path, out: Path, by: str, output_format: OutputFormat) -
     _run(lambda report: shift(path, out, by_ms, report), output_format)
 
 
-@click.command("cut", cls=ReportingCommand)
+@click.command("cut", cls=ReportingCommand, short_help="Keep the pods of a span of time.")
 @_TRACE
 @_OUT
 @click.option(
@@ -247,7 +250,7 @@ def concat_command(
     _run(lambda report: concat(paths, out, order, nodes, gap_ms, report), output_format)
 
 
-@click.command("stats", cls=ReportingCommand)
+@click.command("stats", cls=ReportingCommand, short_help="Show lifetimes, arrivals and requests.")
 @_TRACE
 @click.option(
     "--top",
