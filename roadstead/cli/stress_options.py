@@ -109,8 +109,8 @@ job_parameters: Final[tuple[Callable[[Callback], Callback], ...]] = (
         type=click.IntRange(1, 10_000),
         metavar="N",
         help="Number of runs at a time [default: the number of CPUs, from the moment at which "
-        "other processes pay; on a cluster all its free CPUs]. The results do not depend on it. "
-        "roadstead stress: with the engines model and virtual.",
+        "starting other processes pays; on a cluster all its free CPUs]. The results do not "
+        "depend on it.",
     ),
     ray_address_option,
     click.option(
