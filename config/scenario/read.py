@@ -168,7 +168,9 @@ def _scenario_document(main: SourceText) -> dict[str, object]:
     document = read_document(main.text, source=main.source)
     problem = None
     if not isinstance(document, dict):
-        problem = malformed("", document, f"must be a mapping of kind {KIND}")
+        rule = f"must be a mapping of kind {KIND}"
+        is_empty = document is None
+        problem = Problem("", f"is empty; {rule}") if is_empty else malformed("", document, rule)
     elif document.get("kind") != KIND:
         problem = _type_problem("kind", document.get("kind"), KIND)
     elif document.get("apiVersion") != API_VERSION:
@@ -249,6 +251,8 @@ def _problem(error: ErrorDetails, path: PathParts) -> Problem:
         return Problem(join_path("", path), "is missing")
     if error["type"] == "extra_forbidden":
         rule += _suggestion(path)
+    elif error["type"] == "too_short" and not error["input"]:
+        return Problem(join_path("", path), "is empty")
     elif error["type"] == "value_error" and isinstance(value, dict):
         # The rule names the keys; the mapping as a value would add nothing.
         return Problem(join_path("", path), rule)

@@ -14,6 +14,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -65,6 +66,8 @@ def read_axis(file: ScenarioFile, option: str) -> Axis:
 
 def axis_of(file: ScenarioFile, key: str, values: Iterable[object]) -> Axis:
     """Return the axis of a key. Raises InputError as `read_axis`."""
+    if isinstance(values, str | Mapping) or not isinstance(values, Iterable):
+        raise InputError("must be a list of values", source=SOURCE, field=cut_short(key))
     found = tuple(values)
     if not found:
         raise InputError("has no values", source=SOURCE, field=cut_short(key))
@@ -88,7 +91,7 @@ def path_of(document: Mapping[str, object], key: str) -> KeyPath:
         # None: a key that the document leaves out, or has without a value; the keys below it are
         # checked by the schema only.
         elif isinstance(value, dict) or value is None:
-            _check_key(value or {}, path, part, key)
+            _check_key(document, value or {}, path, part, key)
             value = value.get(part) if isinstance(value, dict) else None
         else:
             shown = ".".join(map(str, path))
@@ -97,7 +100,9 @@ def path_of(document: Mapping[str, object], key: str) -> KeyPath:
     return path
 
 
-def _check_key(value: Mapping[str, object], path: KeyPath, part: str, key: str) -> None:
+def _check_key(
+    document: Mapping[str, object], value: Mapping[str, object], path: KeyPath, part: str, key: str
+) -> None:
     known = list(dict.fromkeys((*value, *known_keys(Scenario, path))))
     if not path:
         known += [CONFIG, PLUGIN]
@@ -105,10 +110,21 @@ def _check_key(value: Mapping[str, object], path: KeyPath, part: str, key: str) 
         return
     close = (
         get_close_matches(part, known, n=NEAR_NAMES_MAX)
+        or list(islice(_paths_to(document, part), NEAR_NAMES_MAX))
         or sorted(value)[:NEAR_NAMES_MAX]
         or sorted(known)[:NEAR_NAMES_MAX]
     )
     raise _refused(key, f"has no key {cut_short(part)} (near: {', '.join(close)})")
+
+
+def _paths_to(value: object, name: str, path: str = "") -> Iterator[str]:
+    """Yield the whole keys of all values of a name: `nodes` → `fleet.0.generate.nodes`."""
+    named = value.items() if isinstance(value, Mapping) else ()
+    numbered = enumerate(value) if isinstance(value, list) else ()
+    for part, below in (*named, *numbered):
+        if part == name:
+            yield f"{path}{part}"
+        yield from _paths_to(below, name, f"{path}{part}.")
 
 
 def _entry(entries: Sequence[object], part: str, key: str) -> int:

@@ -64,7 +64,7 @@ def read_quantity(value: object) -> Quantity:
     try:
         quantity = value if type(value) is Quantity else parse_quantity(_quantity_text(value))
     except QuantityError as error:
-        message = 'is not a quantity (want e.g. "500m", "4")'
+        message = 'is not a quantity (want e.g. "500m", "4", "2Gi")'
         raise PydanticCustomError("quantity", message) from error
     if quantity.unscaled < 0:
         raise PydanticCustomError("quantity_sign", "must not be negative")

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import cast
 
 from roadstead.api.config_pairs import compare_configs, write_comparisons
 from roadstead.api.paired_runs import Comparison
-from roadstead.api.run_folder import REPORT_FILE, replace_text, run_folders
+from roadstead.api.run_folder import REPORT_FILE, RecordedRun, replace_text, run_folders
 from roadstead.api.run_query import RunQuery
 from roadstead.config.scenario.values import time_text
 from roadstead.report.result import installed_versions
 from roadstead.report.simulated_page import EVENTS_LISTED, simulated_page
-from roadstead.report.simulated_plots import RUNS_MAX, SampledRun
+from roadstead.report.simulated_plots import EVENTS_MAX, RUNS_MAX, SampledRun
 from roadstead.simulator.summary import RunSummary
 
 HEADS = ("run", "pods", "bound", "pending", "running", "ended", "p50", "p90", "p99", "max")
@@ -22,7 +22,11 @@ HEADS = ("run", "pods", "bound", "pending", "running", "ended", "p50", "p90", "p
 SAMPLES = """SELECT metric, resource, time_us, value FROM samples
 WHERE zone = '' AND metric IN ('running', 'pending', 'allocatable', 'requested', 'fragmentation')
 ORDER BY time_us"""
-EVENTS = "SELECT time_us, what, subject, detail FROM events ORDER BY time_us LIMIT $most"
+EVENTS = """SELECT time_us, what, arg_min(subject, number), arg_min(detail, number), count(*)
+FROM (SELECT *, row_number() OVER () AS number FROM events)
+WHERE $evictions OR what NOT LIKE '%evict%'
+GROUP BY time_us, what ORDER BY time_us, min(number) LIMIT $most"""
+"""Events of one kind at one time are one: a lost zone is not an event for each of its nodes."""
 
 
 def wait_text(us: float) -> str:
@@ -50,10 +54,7 @@ def write_report(
     """
     heads = (*HEADS[:6], *(f"wait {each}" for each in HEADS[6:]))
     rows = [summary_row(name, each) for name, each in zip(names, summaries, strict=True)]
-    runs = [
-        sampled_run(path, run.name) if number < RUNS_MAX else SampledRun(run.name, {})
-        for number, (path, run) in enumerate(run_folders(folder))
-    ]
+    runs = [sampled_run(path, run.name) for path, run in drawn_runs(run_folders(folder))]
     compared = compare_configs(folder, names)
     if compared:
         write_comparisons(folder, compared)
@@ -69,6 +70,16 @@ def write_report(
     return compared
 
 
+def drawn_runs(runs: Sequence[tuple[Path, RecordedRun]]) -> list[tuple[Path, RecordedRun]]:
+    """Choose the runs that plots show: as many of each configuration, with the first seeds."""
+    counts: Counter[str] = Counter()
+    ranked = []
+    for place, (_, run) in enumerate(runs):
+        ranked.append((counts[run.config], place))
+        counts[run.config] += 1
+    return [runs[place] for place in sorted(place for _, place in sorted(ranked)[:RUNS_MAX])]
+
+
 def sampled_run(path: Path, name: str) -> SampledRun:
     """Read the samples and first events of a run. Raises InputError."""
     query = RunQuery(path)
@@ -76,10 +87,17 @@ def sampled_run(path: Path, name: str) -> SampledRun:
     for metric, resource, time_us, value in query.execute(SAMPLES).rows:
         sample = cast("int", time_us), cast("float", value)
         samples[str(metric), str(resource)].append(sample)
-    events = []
-    for time_us, what, subject, detail in query.execute(EVENTS, {"most": EVENTS_LISTED + 1}).rows:
+    events = tuple(_events(query, EVENTS_LISTED + 1, has_evictions=True))
+    marks = tuple(_events(query, EVENTS_MAX + 1, has_evictions=False))
+    return SampledRun(name, samples, events, marks)
+
+
+def _events(query: RunQuery, most: int, *, has_evictions: bool) -> Iterator[tuple[int, str]]:
+    """Yield the time and text of the first events."""
+    values = {"most": most, "evictions": has_evictions}
+    for time_us, what, subject, detail, count in query.execute(EVENTS, values).rows:
         # Shown to the millisecond.
-        at_us = cast("int", time_us)
+        at_us, others = cast("int", time_us), cast("int", count) - 1
         more = f" ({detail})" if detail else ""
-        events.append((at_us, f"{time_text(at_us // 1000 * 1000)}: {what} {subject}{more}"))
-    return SampledRun(name, samples, tuple(events))
+        and_others = f", and {others:,} more" if others else ""
+        yield at_us, f"{time_text(at_us // 1000 * 1000)}: {what} {subject}{more}{and_others}"

@@ -193,15 +193,16 @@ def play_all(
     variants: dict[str, Variant],
     on_progress: OnProgress,
     also: Recorder | None = None,
+    on_note: Callable[[str], None] | None = None,
 ) -> Iterator[RunSummary]:
     """Play the runs one after the other, and yield their figures; finished ones are only read.
 
     A run whose tables are incomplete is played from its start: the parts that exist are compared,
-    the others written. also: a further recorder of each run. Raises PartDiffersError,
-    LimitExceededError, QueueFullError, OSError.
+    the others written. also: a further recorder of each run. on_note: called before
+    the kernel is compiled. Raises PartDiffersError, LimitExceededError, QueueFullError, OSError.
     """
     # One for all runs: loading takes long. Coverage counts the pods that it decides.
-    compiled_kernel = CompiledKernel(load(), Coverage())
+    compiled_kernel = CompiledKernel(load(on_note), Coverage())
     for name, variant in variants.items():
         path = folder / name
         if (path / SUMMARY_FILE).exists():

@@ -129,6 +129,8 @@ def sweep(
     ended are kept.
     """
     check_count("seeds", seeds)
+    if not isinstance(vary, Mapping | None):
+        raise InputError("must be a mapping of keys to values", source=ARGUMENTS, field="vary")
     file = scenario_file(scenario)
     folder = SweepFolder(None if output is None else Path(output), tables, resume)
     planned = sweep_of(

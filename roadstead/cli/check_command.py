@@ -71,7 +71,10 @@ def check_command(folder: Path, show: int, output_format: OutputFormat) -> None:
     if not folder.exists():
         raise InputError("does not exist", source=str(folder))
     if not journal.is_dir() or not any(journal.glob("*.segment")):
-        rule = "holds no journal (roadstead schedule --output writes one, roadstead demo does not)"
+        rule = (
+            "holds no journal and no simulated runs (roadstead schedule --output and roadstead "
+            "simulate write them, roadstead demo does not)"
+        )
         raise InputError(rule, source=str(journal))
     # This file marks a copy that may lack acknowledged records.
     if (journal / INCOMPLETE).exists():

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from roadstead.api.run_folder import SCENARIO_FILE
+from roadstead.api.run_folder import REPORT_FILE, SCENARIO_FILE
 from roadstead.api.simulated_report import write_report
 from roadstead.api.simulating import play_all, prepare_folder, prepare_simulation
 from roadstead.cli.live_view import View, frame_of, shown_fleet
+from roadstead.cli.notes import echo_note
 from roadstead.cli.simulating import print_summaries
 from roadstead.config.scenario.examples import example_text
 from roadstead.config.scenario.read import read_scenario
@@ -62,6 +63,8 @@ def live_demo(output: Path | None, seed: int, *, may_replace: bool) -> None:
     """
     from rich.console import Console
 
+    from roadstead.report.text_table import wide_console
+
     text = example_text(EXAMPLE)
     scenario = read_scenario(text, source=f"{EXAMPLE}.yaml", directory=Path())
     simulation, folder = prepare_simulation(scenario), output or DEFAULT_FOLDER
@@ -71,13 +74,14 @@ def live_demo(output: Path | None, seed: int, *, may_replace: bool) -> None:
     prepare_folder(simulation, folder, variants, may_replace=may_replace, is_resumed=False)
     with shown_fleet(Console(stderr=True), simulation.plan.horizon_us) as view:
         live = LiveRecorder(view)
-        summaries = list(play_all(simulation, folder, variants, _show_nothing, live))
+        summaries = list(play_all(simulation, folder, variants, _show_nothing, live, echo_note))
     write_report(folder, [*variants], summaries)
-    print_summaries(Console(), dict(zip(variants, summaries, strict=True)))
+    print_summaries(wide_console(), dict(zip(variants, summaries, strict=True)))
     quoted_folder = shlex.quote(str(folder))
     why = f"roadstead why {quoted_folder} {live.longest}"
     click.echo(f"\nWhy did the pod that waited longest wait?\n  {why}")
     click.echo(f'How long did others wait?\n  roadstead query {quoted_folder} "{WAITS_BY_OWNER}"')
+    click.echo(f"Plots over time: {folder / REPORT_FILE}")
 
 
 def _is_earlier_demo(folder: Path, text: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -331,3 +332,10 @@ def options_as(
         return decorated
 
     return decorate
+
+
+def check_run_is_first(run: Path, other: str, name: str) -> None:
+    """Raise UsageError if a folder was given as the second argument, and nothing as the first."""
+    # Not by methods of Path: a statement may be longer than a name may be.
+    if not run.exists() and os.path.isdir(other):
+        raise click.UsageError(f"RUN comes before {name}")

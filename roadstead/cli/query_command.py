@@ -8,7 +8,7 @@ from typing import get_args
 import click
 
 from roadstead.cli.errors import ReportingCommand
-from roadstead.cli.options import QueryFormat
+from roadstead.cli.options import QueryFormat, check_run_is_first
 
 
 @click.command("query", cls=ReportingCommand)
@@ -76,5 +76,6 @@ def query_command(folder: Path, sql: str, output_format: QueryFormat, rows: int)
     """
     from roadstead.cli.querying import print_answer, query
 
+    check_run_is_first(folder, sql, "SQL")
     answer = query(folder, sql)
     print_answer(answer, output_format, rows or None)

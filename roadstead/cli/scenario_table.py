@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from roadstead.config.scenario.values import time_text
-from roadstead.report.units import human_amount
+from roadstead.report.units import counted, human_amount
 from roadstead.scenario.summary import EventSummary, ScenarioSummary
 
 ZONES_SHOWN = 6
@@ -66,7 +66,7 @@ def _workload(summary: ScenarioSummary) -> Iterator[str]:
         figures = f"{_about(source.per_hour)} per hour, {_about(source.arrivals)} in all{pods}"
         yield f"{source.name}: {figures}"
     for each in summary.controllers:
-        changes = f", {each.changes:,} changes" if each.changes else ""
+        changes = f", {counted(each.changes, 'change')}" if each.changes else ""
         pods = "pod" if each.replicas == 1 else "pods"
         yield f"{each.kind} {each.namespace}/{each.name}: {each.replicas:,} {pods}{changes}"
 

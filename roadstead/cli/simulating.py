@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from roadstead.api.plugin_failures import simulated_failure_notes
-from roadstead.api.run_folder import COMPARISON_FILE, REPORT_FILE
+from roadstead.api.run_folder import COMPARISON_FILE, RECORD_FILE, REPORT_FILE
 from roadstead.api.simulated_report import HEADS, summary_row, wait_text, write_report
 from roadstead.api.simulating import (
+    Simulation,
     play_all,
     prepare_folder,
     prepare_simulation,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
     from roadstead.api.paired_runs import Comparison
     from roadstead.simulator.engine import Engine
+    from roadstead.simulator.play import Variant
     from roadstead.simulator.summary import RunSummary, Waits
 
 TIME_STEP_US: Final = 60_000_000
@@ -71,23 +73,15 @@ class SimulateOptions:
 
 def simulate(path: Path, plugins: Sequence[str], options: SimulateOptions) -> None:
     """Play the runs of a scenario one after the other; write tables, print figures."""
-    if options.is_resumed and path.is_dir():
-        if options.output is not None or options.seed is not None:
-            rule = "exclude a folder of runs as SCENARIO"
-            raise InputError(rule, source="command line", field="--output and --seed")
-        simulation, folder = recorded_simulation(path, plugins), path
-        variants = simulation.recorded_variants(folder)
-    else:
-        simulation = prepare_simulation(load_scenario(path), plugins)
-        folder = options.output or Path(f"{path.stem}.run")
-        variants = simulation.variants(options.seed)
+    simulation, folder, variants = _prepared(path, plugins, options)
     replaces, resumes = options.may_replace, options.is_resumed
     prepare_folder(simulation, folder, variants, may_replace=replaces, is_resumed=resumes)
     for note in simulation.plan.notes:
         echo_note(f"note: {note}")
     try:
         with shown_runs(simulation.plan.horizon_us, len(variants)) as on_progress:
-            summaries = list(play_all(simulation, folder, variants, on_progress))
+            played = play_all(simulation, folder, variants, on_progress, on_note=echo_note)
+            summaries = list(played)
         compared = write_report(folder, [*variants], summaries)
     except Interrupted as interrupted:
         interrupted.kept = (
@@ -116,6 +110,24 @@ def simulate(path: Path, plugins: Sequence[str], options: SimulateOptions) -> No
     print_comparisons(console, compared)
     click.echo(f"\nTables: {folder}/*/{{{','.join(COLUMNS)}}}", err=True)
     click.echo(f"Report: {folder}/{REPORT_FILE}", err=True)
+
+
+def _prepared(
+    path: Path, plugins: Sequence[str], options: SimulateOptions
+) -> tuple[Simulation, Path, dict[str, Variant]]:
+    """Return the simulation, the folder of its runs, and the runs to play. Raises InputError."""
+    if options.is_resumed and path.is_dir():
+        if options.output is not None or options.seed is not None:
+            rule = "exclude a folder of runs as SCENARIO"
+            raise InputError(rule, source="command line", field="--output and --seed")
+        simulation = recorded_simulation(path, plugins)
+        return simulation, path, simulation.recorded_variants(path)
+    if (path / RECORD_FILE).is_file():
+        rule = "is a folder of runs: name its scenario, or continue its runs with --resume"
+        raise InputError(rule, source=str(path))
+    simulation = prepare_simulation(load_scenario(path), plugins)
+    folder = options.output or Path(f"{path.stem}.run")
+    return simulation, folder, simulation.variants(options.seed)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from roadstead.cli.errors import ReportingCommand
+from roadstead.cli.notes import echo_note
 from roadstead.cli.options import OutputFormat, format_option
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ def _run(work: Callable[[ReportProgress], WrittenTrace], output_format: OutputFo
         click.echo(json.dumps(facts | {"sha256": written.digest}, indent=2))
         return
     click.echo(f"{written.source}: {written.pods:,} pods, {written.nodes:,} nodes")
+    if not written.pods:
+        echo_note("Note: the trace has no pods.")
     click.echo(f"content sha256\n  {written.digest}")
 
 
@@ -54,7 +57,7 @@ def _time_ms(option: str, value: str) -> int:
         raise InputError(str(error), field=option, value=cut_short(value)) from None
 
 
-@click.command("sample", cls=ReportingCommand)
+@click.command("sample", cls=ReportingCommand, short_help="Keep a share of the pods.")
 @_TRACE
 @_OUT
 @click.option(

@@ -7,7 +7,12 @@ from pathlib import Path
 import click
 
 from roadstead.cli.errors import ReportingCommand
-from roadstead.cli.options import OutputFormat, format_option, plugin_option
+from roadstead.cli.options import (
+    OutputFormat,
+    check_run_is_first,
+    format_option,
+    plugin_option,
+)
 
 
 @click.command("why", cls=ReportingCommand)
@@ -69,4 +74,5 @@ def why_command(
         raise click.UsageError("--at needs the run to be played again: not with --tables-only")
     from roadstead.cli.why_output import WhyQuestion, why
 
+    check_run_is_first(folder, pod, "POD")
     why(folder, WhyQuestion(pod, at, seed, config, tables_only, plugin), top, output_format)

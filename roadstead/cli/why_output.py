@@ -17,6 +17,7 @@ from roadstead.cli.notes import echo_note
 from roadstead.cli.options import OutputFormat
 from roadstead.config.scenario.values import time_text
 from roadstead.protocol.errors import printable
+from roadstead.report.units import exact_amount
 from roadstead.simulator.replay import Moment
 
 WIDTH = 14
@@ -75,7 +76,8 @@ def story_lines(story: PodStory) -> Iterator[str]:
     pod = story.pod
     owner = f" by {pod.owner}" if pod.owner else ""
     requests = json.loads(story.requests)
-    needs = ", ".join(f"{name} {amount}" for name, amount in requests.items()) or "nothing"
+    amounts = ((name, exact_amount(name, amount)) for name, amount in requests.items())
+    needs = ", ".join(f"{name} {amount}" for name, amount in amounts) or "nothing"
     yield f"{pod.uid} in {story.run}: requests {needs}; priority {pod.priority}"
     yield f"{_at(pod.created_us)}created{owner}"
     for each in story.attempts:

@@ -98,7 +98,7 @@ def load(report: Callable[[str], None] | None = None) -> CompiledCode:
     # Also without `report`: it deletes outdated machine code.
     is_cached = is_compiled()
     if report is not None and not is_cached:
-        report("compiling the kernel, once for this machine; decisions run without it meanwhile")
+        report("compiling the kernel, once for this machine")
         compile_in_child()
     warm_up_totals(code)
     warm_up_decisions(code)

@@ -80,7 +80,8 @@ class FitResult:
     is_limited: the count stopped at its limit, so more may fit. nodes: those with replicas, most
     replicas first. next: why the next replica does not fit; None if the count stopped at its
     limit. changes: smallest first. placed, pending: pods of the input, which are placed first.
-    tried: number of changes that were tried by scheduling.
+    tried: number of changes that were tried by scheduling. is_total: the given pending pods of the
+    specs are among the replicas.
     """
 
     source: str
@@ -94,6 +95,7 @@ class FitResult:
     placed: int
     pending: int
     tried: int = 0
+    is_total: bool = False
 
     @property
     def replicas(self) -> int:

@@ -9,7 +9,7 @@ from roadstead.lab.paired import Difference
 from roadstead.report.html_page import html_page, text
 from roadstead.report.paired_page import STYLE, paired_parts
 from roadstead.report.plot import svg
-from roadstead.report.simulated_plots import RUNS_MAX, SampledRun, sample_plots
+from roadstead.report.simulated_plots import SampledRun, sample_plots
 
 EVENTS_LISTED: Final = 200
 
@@ -22,11 +22,11 @@ def simulated_page(
     versions: Mapping[str, str],
     compared: Sequence[tuple[str, str, Sequence[Difference]]] = (),
 ) -> str:
-    """Return the page. heads, rows: the table of the runs.
+    """Return the page. heads, rows: the table of the runs. runs: those that the plots show.
 
     compared: pairs of configurations, and their differences.
     """
-    more = f" of the first {RUNS_MAX} of {len(runs)} runs" if len(runs) > RUNS_MAX else ""
+    more = f" of {len(runs)} of {len(rows)} runs" if len(rows) > len(runs) else ""
     parts = [
         f"<h1>{text(scenario)}</h1>",
         *_table(heads, rows),

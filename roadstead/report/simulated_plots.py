@@ -23,11 +23,15 @@ Series = Mapping[tuple[str, str], Sequence[tuple[int, float]]]
 
 @dataclass(frozen=True, slots=True)
 class SampledRun:
-    """A run: its name, the samples of its whole fleet, its events as (time, text)."""
+    """A run: its name, the samples of its whole fleet, its events as (time, text).
+
+    marks: the events that plots show.
+    """
 
     name: str
     samples: Series
     events: tuple[tuple[int, str], ...] = ()
+    marks: tuple[tuple[int, str], ...] = ()
 
 
 def sample_plots(runs: Sequence[SampledRun]) -> Iterator[Plot]:
@@ -46,8 +50,9 @@ def sample_plots(runs: Sequence[SampledRun]) -> Iterator[Plot]:
     for resource in resources:
         unit, divisor = _unit(resource)
         title, y_title = resource_title(resource), unit
-        amounts = {"allocatable": resource, "requested": resource}
-        yield from _plots(f"{title}: allocatable and requested", y_title, drawn, amounts, divisor)
+        # First what is requested, so that a run has the colour that it has in the other plots.
+        amounts = {"requested": resource, "allocatable": resource}
+        yield from _plots(f"{title}: requested and allocatable", y_title, drawn, amounts, divisor)
         fragments = {"fragmentation": resource}
         named = f"{title}: free amount that a typical pod cannot use"
         yield from _plots(named, y_title, drawn, fragments, divisor)
@@ -57,27 +62,17 @@ def _plots(
     title: str, y_title: str, runs: Sequence[SampledRun], metrics: Mapping[str, str], divisor: float
 ) -> Iterator[Plot]:
     """Yield the plot of some metrics, or nothing without samples. metrics: name → resource."""
-    lines = []
-    step = 1
-    for run in runs:
-        for metric, resource in metrics.items():
-            points = run.samples.get((metric, resource), ())
-            step = max(step, -(-len(points) // POINTS_MAX))
-            names = ([run.name] if len(runs) > 1 else []) + ([metric] if len(metrics) > 1 else [])
-            drawn = tuple(
-                (at_us / HOUR_US, _point(value / divisor)) for at_us, value in points[::step]
-            )
-            lines += [PlotLine(" ".join(names), drawn)] if drawn else []
+    lines, step = _lines(runs, metrics, divisor)
     if not lines:
         return
     first = runs[0]
     last = max(x for line in lines for x, _ in line.points)
-    events = [(at_us / HOUR_US, text) for at_us, text in first.events if at_us / HOUR_US <= last]
+    events = [(at_us / HOUR_US, text) for at_us, text in first.marks if at_us / HOUR_US <= last]
     notes = [f"One of {step} samples is drawn."] if step > 1 else []
     if events:
         of_run = f" of {first.name}" if len(runs) > 1 else ""
         count = f"the first {EVENTS_MAX} events" if len(events) > EVENTS_MAX else "events"
-        notes.append(f"Dashed vertical lines: {count}{of_run}.")
+        notes.append(f"Dashed vertical lines: {count}{of_run}, without evictions.")
     yield Plot(
         title,
         "Hours",
@@ -87,6 +82,34 @@ def _plots(
         events=tuple(events[:EVENTS_MAX]),
         has_markers=False,
     )
+
+
+def _lines(
+    runs: Sequence[SampledRun], metrics: Mapping[str, str], divisor: float
+) -> tuple[list[PlotLine], int]:
+    """Return a line for each metric and run, and of how many samples one is drawn.
+
+    A metric that is the same in all runs, as the size of a fleet often is, has one line.
+    """
+    named: list[tuple[str, Sequence[tuple[int, float]]]] = []
+    for metric, resource in metrics.items():
+        found = [(run.name, run.samples.get((metric, resource), ())) for run in runs]
+        label = metric if len(metrics) > 1 else ""
+        if label and all(points == found[0][1] for _, points in found):
+            named.append((label, found[0][1]))
+        else:
+            names = [[name] if len(runs) > 1 else [] for name, _ in found]
+            named += [
+                (" ".join((*name, label)).strip(), points)
+                for name, (_, points) in zip(names, found, strict=True)
+            ]
+    step = max(1, *(-(-len(points) // POINTS_MAX) for _, points in named))
+    drawn = ((name, points[::step]) for name, points in named if points)
+    lines = [
+        PlotLine(name, tuple((us / HOUR_US, _point(value / divisor)) for us, value in points))
+        for name, points in drawn
+    ]
+    return lines, step
 
 
 def _point(value: float) -> Band:

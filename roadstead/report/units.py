@@ -27,6 +27,17 @@ def human_amount(resource: str, amount: int) -> str:
     return f"{amount:,}"
 
 
+def exact_amount(resource: str, amount: int) -> str:
+    """Return an amount of a request without rounding: `2` or `1500m` CPUs, `3 GiB`, a count."""
+    if resource == "cpu":
+        return f"{amount // 1000}" if amount % 1000 == 0 else f"{amount}m"
+    if is_bytes(resource):
+        exact = ((unit, size) for unit, size in _BYTE_UNITS if amount and amount % size == 0)
+        unit, size = next(exact, ("bytes", 1))
+        return f"{amount // size:,} {unit}"
+    return f"{amount:,}"
+
+
 def human_bytes(amount: int) -> str:
     """Bytes in the largest binary unit of which there is at least one, up to TiB."""
     for unit, size in _BYTE_UNITS:

@@ -25,12 +25,14 @@ NAMES_MAX: Final = 8
 def print_fit(console: Console, result: FitResult) -> None:
     """Print how many replicas fit, where, what stops the next one, and what would admit it."""
     more = "at least " if result.is_limited else ""
-    fitting = f"{counted(result.replicas, 'more replica')} fit{'s' * (result.replicas == 1)}"
+    # Given replicas that are counted are no more than those that are wanted.
+    replica = "replica" if result.is_total else "more replica"
+    fitting = f"{counted(result.replicas, replica)} fit{'s' * (result.replicas == 1)}"
     if result.replicas:
         line = Text(f"{more}{fitting}", style="bold green")
         nodes = f" on {len(result.nodes):,} of {result.node_count:,} nodes"
     else:
-        line = Text("No more replica fits", style="bold yellow")
+        line = Text(f"No {replica} fits", style="bold yellow")
         nodes = f" on any of {counted(result.node_count, 'node')}"
     line.append(nodes, style="not bold")
     line.append(f" ({printable(result.source)})", style="not bold")

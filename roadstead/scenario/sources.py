@@ -107,6 +107,8 @@ class WorkloadCompiler:
             # Names of several traces, or of one trace that is used twice, may be equal.
             "" if self.traces == 1 else f"-{number}",
         )
+        if not len(trace.creation_ms):
+            raise self.file.error((*at, "trace"), "has no pods")
         if not len(source.order):
             raise self.file.error((*at, "start_from"), "is after the last pod of the trace")
         return source

@@ -27,6 +27,8 @@ def print_import(console: Console, result: ImportResult) -> None:
         print_table(console, "Left out", REASON_COLUMNS, rows)
     for note in result.notes:
         console.print(f"\nNote: {note}", markup=False, highlight=False, soft_wrap=True)
+    if not result.pods:
+        console.print("\nNote: the trace has no pods.", markup=False, highlight=False)
     console.print(
         f"\ncontent sha256\n  {result.digest}", markup=False, highlight=False, soft_wrap=True
     )

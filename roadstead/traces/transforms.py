@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from roadstead.config.scenario.values import time_text
 from roadstead.facts.node import NodeFacts, renamed_node
 from roadstead.facts.node_list import NodeList
-from roadstead.fleet.trace import NEVER_MS, S_MS, TIME_MAX_MS
+from roadstead.fleet.trace import NEVER_MS, TIME_MAX_MS
 from roadstead.fleet.trace_frames import TracePods
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.traces.rewriting import ReportProgress, WrittenTrace, moved_ends, write_changed
@@ -51,7 +52,7 @@ def shift(path: Path, out: Path, by_ms: int, report: ReportProgress) -> WrittenT
             pods.names, pods.uids, pods.pod_class, creation_ms, ends_ms, pods.duration_ms
         )
 
-    return write_changed(path, out, f"shifted by {by_ms / S_MS:g} s", change, report)
+    return write_changed(path, out, f"shifted by {_duration(by_ms)}", change, report)
 
 
 def cut(
@@ -74,8 +75,8 @@ def cut(
         chosen = np.flatnonzero(arrives_inside | runs_at_start)
         return _moved(pods.rows(chosen), from_ms)
 
-    until = "the end" if to_ms is None else f"{to_ms / S_MS:g} s"
-    return write_changed(path, out, f"cut from {from_ms / S_MS:g} s to {until}", change, report)
+    until = "the end" if to_ms is None else _duration(to_ms)
+    return write_changed(path, out, f"cut from {_duration(from_ms)} to {until}", change, report)
 
 
 def _moved(pods: TracePods, from_ms: int) -> TracePods:
@@ -187,3 +188,8 @@ class _Copies:
         if repeated is not None:
             rule = "is the name of a copy and of another pod"
             raise InputError(rule, field="pods.name", value=cut_short(repeated[0]))
+
+
+def _duration(ms: int) -> str:
+    """Write a time, which may be negative, as `3d12h`."""
+    return f"{'-' * (ms < 0)}{time_text(abs(ms) * 1_000)}"

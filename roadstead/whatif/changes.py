@@ -15,7 +15,7 @@ from roadstead.facts.pod import PodClaim, PodFacts
 from roadstead.facts.selectors import NodeSelectorTerm, Requirement
 from roadstead.facts.taints import Taint, Toleration, tolerated
 from roadstead.report.fit_result import ChangeKind
-from roadstead.report.units import is_bytes
+from roadstead.report.units import exact_amount, is_bytes
 
 UNSCHEDULABLE = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
 """The taint of a cordoned node, which a pod must tolerate to be placed there."""
@@ -197,12 +197,5 @@ def unit_of(resource: str) -> int:
 
 def reduction_text(resource: str, old: int, new: int) -> str:
     """The change of a request, with the exact amounts."""
-    return f"request {resource} {_exact(resource, new)} instead of {_exact(resource, old)}"
-
-
-def _exact(resource: str, amount: int) -> str:
-    if resource == "cpu":
-        return f"{amount // 1000}" if amount % 1000 == 0 else f"{amount}m"
-    if is_bytes(resource):
-        return f"{amount // MIB:,} MiB" if amount % MIB == 0 else f"{amount:,} bytes"
-    return f"{amount:,}"
+    before, after = exact_amount(resource, old), exact_amount(resource, new)
+    return f"request {resource} {after} instead of {before}"

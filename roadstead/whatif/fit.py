@@ -104,6 +104,7 @@ def fit(
         placed=len(sandbox.first.placed),
         pending=len(sandbox.first.pending),
         tried=tried,
+        is_total=question.is_total,
     )
 
 

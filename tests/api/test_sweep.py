@@ -212,6 +212,9 @@ def test_wrong_arguments_are_input_errors(tmp_path: Path) -> None:
     refused = [
         (lambda: roadstead.sweep(BUSY, {"fleet.0.generate.node": [9]}), 'has no key "node"'),
         (lambda: roadstead.sweep(BUSY, {RATE: []}), "has no values"),
+        (lambda: roadstead.sweep(BUSY, {RATE: 5}), "must be a list of values"),  # type: ignore[dict-item]
+        (lambda: roadstead.sweep(BUSY, {"config": "binpack"}), "must be a list of values"),
+        (lambda: roadstead.sweep(BUSY, "config=a"), "must be a mapping"),  # type: ignore[arg-type]
         (lambda: roadstead.sweep(BUSY, {RATE: [1, 1]}), "has a value twice"),
         (lambda: roadstead.sweep(BUSY, {RATE: [-1]}), "workload"),
         (lambda: roadstead.sweep(BUSY, seeds=0), "must be 1 to 10,000"),

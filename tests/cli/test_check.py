@@ -112,7 +112,7 @@ def test_a_folder_without_a_journal_is_an_input_error(run, tmp_path):
     missing = run("check", str(tmp_path))
 
     assert missing.exit_code == 2
-    assert "holds no journal (roadstead schedule --output writes one" in missing.stderr
+    assert "holds no journal and no simulated runs (roadstead schedule --output" in missing.stderr
 
 
 def test_a_journal_of_a_newer_format_is_an_input_error(run, journal):

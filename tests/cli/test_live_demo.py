@@ -72,6 +72,7 @@ def test_a_day_is_played_and_ends_with_figures_and_two_commands(
     assert "default-0" in result.stdout
     assert f"roadstead why {folder} default/task-0-" in result.stdout
     assert f'roadstead query {folder} "SELECT owner' in result.stdout
+    assert f"Plots over time: {folder / 'report.html'}" in result.stdout
     assert "nodes zone-0 2/2, zone-1 2/2" in result.stderr
     assert (folder / "scenario.yaml").read_text() == SHORT
     summary = json.loads((folder / "default-0" / "summary.json").read_text())

@@ -97,7 +97,7 @@ def test_simulate_prints_the_runs_and_writes_their_tables_and_a_report(
     assert "Waits from creation to bind, default-1" in result.stdout
     page = Path("busy.run/report.html").read_text()
     assert page.count("<svg") >= 4
-    assert "cpu: allocatable and requested" in page
+    assert "cpu: requested and allocatable" in page
 
 
 def test_several_configurations_are_compared_on_the_same_seeds(run: Run, scenario: Path) -> None:
@@ -119,6 +119,33 @@ def test_several_configurations_are_compared_on_the_same_seeds(run: Run, scenari
     assert Path("both.run/compare.json").read_bytes() == written_pairs
     one = run("simulate", both, "--force", "--seed", 1)
     assert "One seed: no interval is possible" in one.stdout
+
+
+def test_a_folder_of_runs_is_no_scenario(run: Run, played: Path) -> None:
+    result = run("simulate", played)
+
+    assert result.exit_code == 2
+    assert "is a folder of runs: name its scenario" in result.stderr
+
+
+@pytest.mark.parametrize("call", [("why", "task-0-1"), ("query", "FROM pods")])
+def test_arguments_in_the_wrong_order_are_named(
+    run: Run, played: Path, call: tuple[str, str]
+) -> None:
+    result = run(*call, played)
+
+    assert result.exit_code == 2
+    assert "RUN comes before" in result.stderr
+
+
+def test_a_report_shows_each_kind_of_event_once_at_a_time(run: Run, scenario: Path) -> None:
+    events = "events: [{at: 30m, lose: {nodes: 2}, for: 10m}]\n"
+    run("simulate", written(scenario.parent, SCENARIO + events, "lost.yaml"), "--seed", 0)
+
+    page = Path("lost.run/report.html").read_text()
+    assert page.count("<li>30m: node lost") == 1
+    assert "node lost cpu-8-00000 (by an event), and 1 more" in page
+    assert "Dashed vertical lines: events, without evictions." in page
 
 
 def test_one_configuration_is_compared_with_nothing(run: Run, played: Path) -> None:
@@ -311,7 +338,7 @@ def test_why_tells_the_life_of_a_pod_that_waited(run: Run, played: Path) -> None
 
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
-    assert lines[0] == "shop/task-0-5 in default-0: requests cpu 3000; priority 0"
+    assert lines[0] == "shop/task-0-5 in default-0: requests cpu 3; priority 0"
     assert [line[14:] for line in lines[1:7]] == [
         "created by tasks",
         "tried and refused by NodeResourcesFit",

@@ -66,6 +66,7 @@ def test_a_sweep_plays_each_combination_with_each_seed(run, path, tmp_path):
     ("flags", "rule"),
     [
         (("--vary", "fleet.0.generate.node=3"), "near: nodes"),
+        (("--vary", "nodes=3"), "near: fleet.0.generate.nodes"),
         (("--vary", "fleet.0.generate.nodes=3,0"), "must be at least 1"),
         (("--vary", "config=default,binpak"), "binpak"),
         (("--vary", "seeds=1", "--vary", "seeds=2"), "is varied twice"),

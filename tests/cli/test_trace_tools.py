@@ -61,6 +61,20 @@ def test_traces_are_joined(run: Run, trace: Path, tmp_path: Path, options: list[
     assert (len(out.node_names), len(out.pod_names)) == (20, 400)
 
 
+def test_a_cut_names_its_times_and_a_trace_without_pods_is_noted(
+    run: Run, trace: Path, tmp_path: Path
+) -> None:
+    cut = ("trace", "cut", trace, "-o", tmp_path / "out", "--from")
+
+    some = run(*cut, "90s", "--to", "1d1h")
+    none = run(*cut, "30d")
+
+    assert "cut from 1m30s to 1d1h: " in some.stdout
+    assert "no pods" not in some.stderr
+    assert none.exit_code == 0
+    assert "Note: the trace has no pods." in none.stderr
+
+
 def test_statistics_are_a_table_and_json(run: Run, trace: Path) -> None:
     text = run("trace", "stats", trace, "--top", "3").stdout
 

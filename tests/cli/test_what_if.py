@@ -105,6 +105,7 @@ def test_fit_counts_in_total_with_limits_and_without_changes(
     args = ("fit", "api", "--cluster", fleet, "--pods", app)
 
     assert document_of(run, *args, "--total")["replicas"] == 4
+    assert "4 replicas fit on" in run(*args, "--total").stdout
     assert document_of(run, *args, "--max", "1")["limited"] is True
     assert document_of(run, *args, "--max-changes", "0")["changes_tried"] == 0
     assert len(document_of(run, *args, "--max-changes", "1")["changes"]) == 1

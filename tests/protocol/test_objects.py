@@ -46,11 +46,11 @@ def read_pod(manifest: object) -> Pod:
 def test_an_error_names_source_object_field_value_and_rule() -> None:
     assert refusal("Node", node(status={"allocatable": {"cpu": "12x"}})) == (
         'in.yaml: Node "n7": status.allocatable.cpu: "12x" is not a quantity'
-        ' (want e.g. "500m", "4")'
+        ' (want e.g. "500m", "4", "2Gi")'
     )
     assert refusal("Pod", requests(True)) == (
         'in.yaml: Pod "web": spec.containers[0].resources.requests.cpu: True is not a quantity'
-        ' (want e.g. "500m", "4")'
+        ' (want e.g. "500m", "4", "2Gi")'
     )
 
 

@@ -2,7 +2,14 @@
 
 import pytest
 
-from roadstead.report.units import human_amount, human_seconds, percent, resource_title, significant
+from roadstead.report.units import (
+    exact_amount,
+    human_amount,
+    human_seconds,
+    percent,
+    resource_title,
+    significant,
+)
 
 
 @pytest.mark.parametrize(
@@ -25,6 +32,22 @@ from roadstead.report.units import human_amount, human_seconds, percent, resourc
 )
 def test_amounts_have_natural_units(resource, amount, text):
     assert human_amount(resource, amount) == text
+
+
+@pytest.mark.parametrize(
+    ("resource", "amount", "text"),
+    [
+        ("cpu", 2000, "2"),
+        ("cpu", 1500, "1500m"),
+        ("memory", 3 << 29, "1,536 MiB"),
+        ("memory", 4 << 30, "4 GiB"),
+        ("memory", 1001, "1,001 bytes"),
+        ("memory", 0, "0 bytes"),
+        ("nvidia.com/gpu", 8, "8"),
+    ],
+)
+def test_amounts_of_requests_are_exact(resource, amount, text):
+    assert exact_amount(resource, amount) == text
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ def deployment(more: str, template: object = POD) -> str:
 
 HOSTILE: dict[str, tuple[str | bytes, str]] = {
     # name: (text, part of the message)
-    "empty": ("", "must be a mapping of kind Scenario"),
+    "empty": ("", "is empty; must be a mapping of kind Scenario"),
     "a list": ("- a", "list of 1: must be a mapping of kind Scenario"),
     "another kind": (HEAD.replace("Scenario", "Pod"), 'line 2: kind: "Pod": is not known'),
     "another version": (HEAD.replace("/v1", "/v9") + FLEET, "line 1: apiVersion:"),
@@ -60,7 +60,7 @@ HOSTILE: dict[str, tuple[str | bytes, str]] = {
         scenario(task("poisson: {per_hour: 1}, every: 1s")),
         "needs exactly one of poisson, every",
     ),
-    "no fleet": (HEAD + "fleet: []", "fleet: list of 0: "),
+    "no fleet": (HEAD + "fleet: []", "line 4: fleet: is empty"),
     "no nodes": (scenario(fleet="fleet: [{generate: {nodes: 0}}]\n"), "nodes: 0: must be at least"),
     "too many nodes": (
         scenario(fleet="fleet: [{generate: {nodes: 1000001}}]\n"),

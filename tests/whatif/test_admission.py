@@ -101,7 +101,7 @@ def test_a_request_is_reduced_as_little_as_possible():
     assert found[0].share == pytest.approx(1 - 1234 / 2000)
 
     of_memory = changes_of(nodes, pod(memory=4 * GIB)).changes
-    assert [each.text for each in of_memory] == ["request memory 3,072 MiB instead of 4,096 MiB"]
+    assert [each.text for each in of_memory] == ["request memory 3 GiB instead of 4 GiB"]
 
 
 def test_amounts_of_other_resources_are_exact():
@@ -127,7 +127,7 @@ def test_two_resources_are_reduced_together():
     nodes = [node("n1", cpu=1000, memory=GIB)]
 
     assert texts(nodes, pod(cpu=2000, memory=2 * GIB)) == [
-        "request cpu 1 instead of 2, and request memory 1,024 MiB instead of 2,048 MiB"
+        "request cpu 1 instead of 2, and request memory 1 GiB instead of 2 GiB"
     ]
 
 
