@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import uvloop
 
-from roadstead.actors.runtime.gc_tuning import raised_gc_thresholds
+from roadstead.garbage_collection import gc_tuned
 
 T = TypeVar("T")
 """Result of the work."""
@@ -60,7 +60,7 @@ def run_in_thread(work: Coroutine[Any, Any, T]) -> T:
 def _run_in_this_thread(work: Coroutine[Any, Any, T]) -> T:
     loops = asyncio.Runner(loop_factory=uvloop.new_event_loop)
     # Close the work: if no loop can be made it never starts, and Python would warn of that.
-    with raised_gc_thresholds(), contextlib.closing(work), loops as runner:
+    with gc_tuned(), contextlib.closing(work), loops as runner:
         return runner.run(work)
 
 

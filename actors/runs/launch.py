@@ -36,7 +36,6 @@ from roadstead.actors.runs.journals import (
 )
 from roadstead.actors.runs.profiling import Profiler
 from roadstead.actors.runs.session import RunSession
-from roadstead.actors.runtime.gc_tuning import raised_gc_thresholds, thresholds_of
 from roadstead.actors.runtime.inline import InlineRuntime
 from roadstead.actors.runtime.virtual_time import run_virtual
 from roadstead.actors.supervisor.plugin_processes import plugins_watched
@@ -46,6 +45,7 @@ from roadstead.bench.script import Script
 from roadstead.config.settings import Settings
 from roadstead.cycle.explain import Explained, Explanation
 from roadstead.facts.pod import Pod
+from roadstead.garbage_collection import gc_tuned, tuning_of
 from roadstead.interruption import cancelling_on_signal
 from roadstead.journal import JournalError
 from roadstead.kernel.compile_process import detach_compilations
@@ -234,8 +234,7 @@ async def _with_actors(
     supervise: Callable[[Runtime, RunPlan], Supervisor] = Supervisor,
 ) -> T:
     """Start the actors of a plan, do the work while they are watched, and end them."""
-    gc_thresholds = raised_gc_thresholds(thresholds_of(plan.settings.batch))
-    with plugins_watched(plan) as watched_plan, gc_thresholds:
+    with plugins_watched(plan) as watched_plan, gc_tuned(tuning_of(plan.settings.batch)):
         return await _with_runtime(make_runtime, watched_plan, progress, work, supervise)
 
 

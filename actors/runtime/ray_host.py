@@ -23,7 +23,6 @@ from roadstead.actors.logs import log
 from roadstead.actors.messages import ActorStatus
 from roadstead.actors.process_warnings import ProcessWarnings
 from roadstead.actors.runtime.dispatch import Dispatcher, error_reply
-from roadstead.actors.runtime.gc_tuning import raise_gc_thresholds
 from roadstead.actors.runtime.ray_heartbeats import (
     DRIVER_LOST_BEATS,
     LOST_BEATS,
@@ -32,6 +31,7 @@ from roadstead.actors.runtime.ray_heartbeats import (
 )
 from roadstead.actors.runtime.ray_logs import LogLocation, read_on_node
 from roadstead.actors.runtime.ray_metrics import MetricsPublisher
+from roadstead.garbage_collection import tune_gc
 from roadstead.protocol.codec import DecodeLimits
 from roadstead.protocol.errors import InputError
 
@@ -96,8 +96,7 @@ class RayHost:
             if raylet is not None:
                 end = partial(end_after_loss, raylet, beats, of)
                 threading.Thread(target=end, daemon=True).start()
-        # With Python's own thresholds, a third of the time was spent on garbage collections.
-        raise_gc_thresholds()
+        tune_gc()
         self._limits = limits
         self._dispatchers: dict[str, Dispatcher] = {}
         self._handling: set[asyncio.Task[object]] = set()

@@ -15,10 +15,8 @@ epoch, or a void token.
 
 from __future__ import annotations
 
-import gc
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import accumulate, chain
 from operator import attrgetter
@@ -39,6 +37,7 @@ from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.rules import Rules
 from roadstead.facts.run_mark import EPOCH, VOID, RunMark
+from roadstead.garbage_collection import gc_paused
 from roadstead.journal import (
     JournalError,
     JournalRecord,
@@ -106,22 +105,10 @@ def recover(core: BinderCore, parts: Iterable[RecordsOfKind], last_lsn: int = 0)
     """
     assert core.last_lsn == 0, "only a fresh binder is recovered"
     replay = _Replay(core)
-    with _no_collection():
+    with gc_paused():
         for kind, records in parts:
             replay.apply(kind, records)
         return replay.finish(last_lsn)
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Disable garbage collection, which would take most of the time and find no garbage."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def snapshot_records(

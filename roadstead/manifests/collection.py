@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import BinaryIO, TypeVar, cast
 
 from roadstead.facts.compile import DEFAULT_NAMESPACE
+from roadstead.garbage_collection import gc_paused
 from roadstead.manifests.defaults import default_node, default_pod
 from roadstead.manifests.device_versions import as_v1
 from roadstead.manifests.files import read_texts
@@ -149,7 +148,7 @@ def read_manifests(
         InputError: a path cannot be read, a text or an object is wrong, or an object occurs twice.
     """
     collector = _ManifestCollector(is_strict=is_strict)
-    with _gc_paused():
+    with gc_paused(freezes=True):
         for source, text in read_texts(paths, stdin=stdin):
             for document in _documents(text, source):
                 collector.add_document(document, source)
@@ -164,23 +163,6 @@ def _documents(text: bytes, source: str) -> Iterator[object]:
             raise
         message = "holds template syntax ({{ … }}): render it first, as with helm template"
         raise InputError(f"{message} ({error.rule})", source=source, field=error.field) from error
-
-
-@contextmanager
-def _gc_paused() -> Iterator[None]:
-    """Pause garbage collection while many long-lived objects are created: 4 us each, not 14.
-
-    Collections would search all of them again and again and find nothing. `gc.freeze` also exempts
-    every object that exists at the end from later collections; reference counts still free them.
-    """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-        gc.freeze()
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 class _ManifestCollector:

@@ -20,6 +20,7 @@ from typing import Final, cast
 
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodIdentity
+from roadstead.garbage_collection import gc_tuned
 from roadstead.protocol.errors import RoadsteadError
 from roadstead.scheduler.needs import ReportPods
 from roadstead.simulator.component import (
@@ -140,6 +141,10 @@ class Engine:
         last sample.
         """
         self._on_progress = on_progress
+        with gc_tuned():
+            self._run(until_us)
+
+    def _run(self, until_us: int | None) -> None:
         self._show_progress()
         self._begin()
         heap, horizon_us = self._events.entries, self.scenario.horizon_us
@@ -254,13 +259,28 @@ class Engine:
         return pod
 
     def _place(self, pod: SimulatedPod) -> bool:
-        """Bind a new pod immediately, if nothing waits before it and it fits."""
-        if self._delay is not None:
-            return False
+        """Decide a new pod immediately, if nothing waits before it; return whether it fits."""
+        delay = self._delay
+        if delay is not None:
+            if delay.is_busy(self.now_us):
+                return False
+            delay.begin(self.now_us)
         node = self.cluster.place((pod.identity, pod.facts), self._now_s)
-        if node is not None:
+        if node is None:
+            return False
+        if delay is None:
             self._bind(pod, node)
-        return node is not None
+        else:
+            self._end_delay(delay, 1)
+            self._bind_later(delay, pod, node)
+        return True
+
+    def _end_delay(self, delay: Delay, pods: int) -> None:
+        delay.end(pods)
+        self._events.push(delay.free_us, RELEASES, self._do_nothing, None)
+
+    def _bind_later(self, delay: Delay, pod: SimulatedPod, node: str) -> None:
+        self._events.push(delay.free_us, RELEASES, self._bind_after_delay, (pod, node))
 
     @property
     def _now_s(self) -> float:
@@ -279,8 +299,7 @@ class Engine:
                     self.cluster.run(self._now_s)
             elif not self._delay.is_busy(self.now_us) and self.cluster.can_lease:
                 self._delay.begin(self.now_us)
-                self._delay.end(self.cluster.step(self._now_s))
-                self._events.push(self._delay.free_us, RELEASES, self._do_nothing, None)
+                self._end_delay(self._delay, self.cluster.step(self._now_s))
             if not self._apply_decisions() and not self._commands:
                 break
         self._plan_queue_wake()
@@ -306,9 +325,7 @@ class Engine:
             if self._delay is None:
                 self._bind(pod, node)
             else:
-                self._events.push(
-                    self._delay.free_us, RELEASES, self._bind_after_delay, (pod, node)
-                )
+                self._bind_later(self._delay, pod, node)
         self._end_preempted(pair for pair in evicted if pair[0] in bound_uids)
         return bool(bound or evicted)
 
@@ -323,7 +340,7 @@ class Engine:
         pod, node = cast("tuple[SimulatedPod, str]", subject)
         if pod.state is not LifeState.PENDING:
             return
-        if node in self.nodes:
+        if node in self.nodes and self.cluster.node_of(pod.uid) == node:
             self._bind(pod, node)
         else:
             # Its node was removed between the decision and the end of the delay.

@@ -114,12 +114,15 @@ class VirtualCluster:
         self._run.add_nodes(nodes)
 
     def remove_nodes(self, names: Sequence[str]) -> None:
-        """Remove nodes. Bound pods must have been removed before; others may wait at Permit."""
+        """Remove nodes, with the pods on them that are decided and not bound yet.
+
+        Bound pods must have been removed before.
+        """
         for name in names:
-            remaining = [
-                each.key for each in self.table.residents.on(name) if each.uid in self._direct
-            ]
-            assert not remaining, f"node {name} is removed with {remaining}"
+            for each in tuple(self.table.residents.on(name)):
+                direct = self._direct.pop(each.uid, None)
+                if direct is not None:
+                    self.table.remove_pod(name, direct.pod_class, uid=each.uid)
         self._run.remove_nodes(names)
 
     def set_budgets(self, budgets: tuple[DisruptionBudget, ...]) -> None:

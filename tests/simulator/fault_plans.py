@@ -14,7 +14,7 @@ from roadstead.simulator.component import Component, Note
 from roadstead.simulator.engine import Engine
 from roadstead.simulator.node_events import NodeEventPlan, NodeTarget
 from roadstead.simulator.nodes.component import UNREACHABLE, NodeLifecycle
-from roadstead.simulator.play import Variant, build_engine
+from roadstead.simulator.play import Variant, build_engine, delay_of
 from roadstead.simulator.scenario import (
     Arrival,
     CompiledScenario,
@@ -151,7 +151,8 @@ def played(
     """Play a plan with its node life, and check the invariants at the end."""
     life, history = NodeLifecycle(plan, seed), history or History()
     recorder = _Recorder(history)
-    engine = build_engine(plan, Variant(seed), recorder, compiled_kernel, (life, *more))
+    delay = delay_of(plan, seed, lambda: 0.0)
+    engine = build_engine(plan, Variant(seed), recorder, compiled_kernel, (life, *more), delay)
     history.begin(engine, life)
     engine.run()
     engine.validate()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 from hypothesis import given, settings
@@ -16,7 +16,7 @@ from roadstead.kernel.start import load
 from roadstead.simulator.component import Commands, Component, WakeAt
 from roadstead.simulator.node_events import FailurePlan, NodeEventPlan, NodeTarget
 from roadstead.simulator.nodes.component import UNREACHABLE
-from roadstead.simulator.scenario import BudgetPlan, CompiledScenario, PodLifecycle
+from roadstead.simulator.scenario import BudgetPlan, CompiledScenario, DecisionDelay, PodLifecycle
 from roadstead.simulator.share import Share
 from roadstead.simulator.times import NEVER_US
 from tests.simulator.fault_plans import (
@@ -226,3 +226,16 @@ def test_a_seed_gives_one_history_with_and_without_the_kernel(compiled_kernel, p
     assert (first.bound, first.ended) == (second.bound, second.ended)
     assert first.notes == compiled.notes
     assert (first.bound, first.ended) == (compiled.bound, compiled.ended)
+
+
+@settings(max_examples=25, deadline=None)
+@given(plans(), st.integers(0, 3), st.sampled_from([1, 20, 200]))
+def test_decisions_that_take_time_give_one_history_with_and_without_the_kernel(
+    compiled_kernel, plan, seed, pod_s
+):
+    delayed = replace(plan, decision=DecisionDelay(pod_us=pod_s * S))
+
+    submitted, placed = watched(delayed, seed), watched(delayed, seed, compiled_kernel)
+
+    assert submitted.notes == placed.notes
+    assert (submitted.bound, submitted.ended) == (placed.bound, placed.ended)
