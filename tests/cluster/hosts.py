@@ -110,6 +110,11 @@ class Host:
             **options,
         )
 
+    @property
+    def variables(self) -> list[str]:
+        """Return `environment` as arguments of `env`."""
+        return [f"{name}={value}" for name, value in self.environment.items()]
+
     def start_ray(
         self, head: Host | None, cpus: int, *options: str, dashboard: bool = False
     ) -> None:
@@ -121,7 +126,7 @@ class Host:
         )
         # Ray runs actors at niceness 15: on a machine that does much else, they would not start.
         ended = self.run(
-            *("env", "RAY_worker_niceness=0", *(f"{k}={v}" for k, v in self.environment.items())),
+            *("env", "RAY_worker_niceness=0", *self.variables),
             *(str(BIN / "ray"), "start", *where, f"--node-ip-address={self.address}"),
             *(f"--num-cpus={cpus}", "--object-store-memory=80000000", "--disable-usage-stats"),
             *(f"--temp-dir={self.temp}", *options),
@@ -250,7 +255,8 @@ def _await_nodes(head: Host, count: int) -> None:
     )
     until_s = time.monotonic() + START_S
     while time.monotonic() < until_s:
-        if head.run(str(BIN / "python"), "-c", script).stdout.strip() == str(count):
+        command = ("env", *head.variables, str(BIN / "python"), "-c", script)
+        if head.run(*command).stdout.strip() == str(count):
             return
         time.sleep(0.5)
     raise AssertionError(f"not all {count} Ray nodes registered within {START_S:g} s")
