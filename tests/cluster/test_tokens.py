@@ -4,13 +4,13 @@ import os
 
 import pytest
 
-from tests.cluster.hosts import BIN, hosts, may_have_hosts
+from tests.cluster.hosts import BIN, NO_HOSTS, hosts, may_have_hosts
 
 pytestmark = [
     pytest.mark.ray,
     pytest.mark.timeout(600),
     pytest.mark.xdist_group("cluster"),
-    pytest.mark.skipif(not may_have_hosts(), reason="needs root and namespaces of Linux"),
+    pytest.mark.skipif(not may_have_hosts(), reason=NO_HOSTS),
     pytest.mark.skipif(
         os.environ.get("ROADSTEAD_TESTS") != "all",
         reason="takes some 15 s, and tests/actors/test_ray_session.py has the texts: "
