@@ -6,7 +6,9 @@ Messages to an actor are envelopes (`actors.interface`); an actor finds the othe
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
+import socket
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -96,6 +98,10 @@ class RayHost:
             if raylet is not None:
                 end = partial(end_after_loss, raylet, beats, of)
                 threading.Thread(target=end, daemon=True).start()
+        if setup.own is not None:
+            # When the driver ends first, Ray lets the process end in order, in which Python frees
+            # all objects: for a second or more, when the run counts as ended. Called first of all.
+            atexit.register(os._exit, 0)
         tune_gc()
         self._limits = limits
         self._dispatchers: dict[str, Dispatcher] = {}
@@ -113,8 +119,13 @@ class RayHost:
         except InputError as failure:
             # For example a plugin that only the driver can import. Not raised, because Ray would
             # replace its text.
-            source = f"in the process {self._process} on Ray"
-            self._failure = encode_failure(failure.at(source=source))
+            if not self._setup.run:
+                failed = failure.at(source=f"in the process {self._process} on Ray")
+            else:
+                # Also beside the path of a file: which machine has it?
+                where = f"in the process {self._process} on {socket.gethostname()}"
+                failed = failure.at(obj=where) if failure.source else failure.at(source=where)
+            self._failure = encode_failure(failed)
 
     def __repr__(self) -> str:
         """Return the name that Ray's dashboard and state API show with the class."""

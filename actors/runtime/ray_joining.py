@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import time
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 from ray._private import services
+from ray.exceptions import AuthenticationError
 
 NO_NODE_HERE: Final = (
     "this machine is no node of the cluster (no raylet of it runs here): run the command on one of "
     "its nodes, or submit it with `ray job submit`"
 )
+
+AUTHENTICATE: Final = (
+    "set RAY_AUTH_TOKEN_PATH to a file with the token of the cluster, which `ray get-auth-token` "
+    "shows on its head"
+)
+
+REFUSED: Final = "InvalidAuthToken"
+"""What the head answers to a wrong token, and to none; Ray raises it as the cause of another."""
 
 _POLL_S = 0.5
 """Interval between two searches for a raylet on this machine: each reads its list of processes."""
@@ -33,6 +45,8 @@ def is_on_a_node(timeout_s: float) -> bool:
 def join_problem(failure: BaseException) -> str:
     """Return in one line why Ray did not start or was not joined, with the remedy if known."""
     text = " ".join(str(failure).split())
+    if token_problem := _token_problem(failure):
+        return f"{token_problem}: {AUTHENTICATE}"
     if "Version mismatch" in text:
         # Ray compares the patch version of Python, too. The versions are on further lines.
         rule = "all nodes and the driver need one version of Ray and of Python, 3.11.7 for example"
@@ -40,6 +54,31 @@ def join_problem(failure: BaseException) -> str:
     if "No node info found" in text:
         return NO_NODE_HERE
     return first_line(failure)
+
+
+def _token_problem(failure: BaseException) -> str:
+    """Return what is wrong with the token of this process; "" if it is not the cause."""
+    if isinstance(failure, AuthenticationError):
+        # Ray looked for a token because RAY_AUTH_MODE is `token`. Its text names the file.
+        return str(failure).partition(". Ensure")[0]
+    if not any(REFUSED in str(each) for each in _causes(failure)):
+        return ""
+    if _has_token():
+        return "its head refused the token of this process"
+    return "it accepts only those with its token, and this process has none"
+
+
+def _causes(failure: BaseException | None) -> Iterator[BaseException]:
+    while failure is not None:
+        yield failure
+        failure = failure.__cause__
+
+
+def _has_token() -> bool:
+    """Return whether Ray finds a token for this process, right or wrong."""
+    if os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH"):
+        return True
+    return (Path.home() / ".ray" / "auth_token").exists()
 
 
 def first_line(failure: BaseException) -> str:

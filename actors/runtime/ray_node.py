@@ -33,6 +33,9 @@ CHILD = os.path.abspath(ray_child.__file__)
 OWNER_ONLY = 0o077
 """The umask of Ray's processes."""
 
+JOIN_TRIES = 5
+"""How often Ray asks the head of a cluster that is joined, a second after each refusal."""
+
 
 class LeanNode(Node):  # type: ignore[misc]
     """Ray's node without its monitors and dashboard.
@@ -68,12 +71,14 @@ def quiet_driver() -> Iterator[None]:
     """Keep a Ray that is initialized inside the block from printing on this process's output.
 
     It would print a native stack on SIGTERM, and, among the results on standard output, errors of a
-    node that ended, which the supervisor reports anyway.
+    node that ended, which the supervisor reports anyway. And it would ask a head that answers, but
+    refuses its token, twenty times in as many seconds, with a line for each.
     """
     with ExitStack() as stack:
         for module, name, value in (
             (ray_constants, "RAY_DISABLE_FAILURE_SIGNAL_HANDLER", True),
             (worker, "listen_error_messages", _listen_to_nothing),
+            (ray_constants, "NUM_REDIS_GET_RETRIES", JOIN_TRIES),
         ):
             stack.callback(setattr, module, name, getattr(module, name))
             setattr(module, name, value)

@@ -19,11 +19,13 @@ from roadstead.protocol.errors import InputError
 from roadstead.version import __version__
 
 NAME: Final = "roadstead"
-WHEEL: Final = f"{NAME}-{__version__}-py3-none-any.whl"
 DIST_INFO: Final = f"{NAME}-{__version__}.dist-info"
 
 ON_NODES: Final = frozenset({"ray"})
 """Packages that the nodes of a Ray cluster have: a second Ray would break the first."""
+
+BUILD_CHARS: Final = 12
+"""Digits of a digest in the name of a wheel."""
 
 FILE_TIME: Final = (1980, 1, 1, 0, 0, 0)
 """Time of all files in the wheel, so that the same files give the same bytes."""
@@ -58,19 +60,19 @@ def pack(
     plugin_files: modules of users, which become top-level modules. InputError if a file exists and
     is not to be replaced, or cannot be read or written.
     """
-    wheel = output.resolve().parent / WHEEL
-    for path in (output, wheel):
-        if path.exists() and not may_replace:
-            raise InputError("exists already: use --force to replace it", source=str(path))
+    if output.exists() and not may_replace:
+        raise InputError("exists already: use --force to replace it", source=str(output))
     packages = tuple(pinned_requirements(NAME)) if with_packages else ()
     files = {f"{NAME}/{path}": content for path, content in package_files()}
     files |= dict(_plugin_files(plugin_files))
+    build = _build_of(files)
+    wheel = output.resolve().parent / f"{NAME}-{__version__}-{build}-py3-none-any.whl"
     environment: dict[str, object] = {"py_modules": [str(wheel)]}
     if packages:
         environment["pip"] = {"packages": list(packages), "pip_check": False}
     try:
         wheel.parent.mkdir(parents=True, exist_ok=True)
-        _write_wheel(wheel, files)
+        _write_wheel(wheel, build, files)
         output.write_text(yaml.safe_dump(environment, sort_keys=False))
     except OSError as failure:
         raise InputError(
@@ -120,14 +122,26 @@ def _plugin_files(paths: Sequence[Path]) -> Iterator[tuple[str, bytes]]:
             raise InputError(f"cannot be read: {failure.strerror}", source=str(path)) from failure
 
 
-def _write_wheel(path: Path, files: dict[str, bytes]) -> None:
+def _build_of(files: dict[str, bytes]) -> str:
+    """Return a build tag (PEP 427) that other files do not have."""
+    # Ray knows a wheel by its name alone: with one name for all builds, its nodes would use the
+    # first one that they got, also after a plugin in it was changed.
+    digest = hashlib.sha256()
+    for name, content in sorted(files.items()):
+        digest.update(f"{name}\0{len(content)}\0".encode() + content)
+    # A build tag begins with a digit.
+    return f"0{digest.hexdigest()[:BUILD_CHARS]}"
+
+
+def _write_wheel(path: Path, build: str, files: dict[str, bytes]) -> None:
     """Write a wheel (PEP 427) with these files and its metadata."""
     # No requirements: for them pip would install a second Ray, which hides that of the cluster.
     metadata = f"Metadata-Version: 2.1\nName: {NAME}\nVersion: {__version__}\n"
     # The command `roadstead`.
     scripts = distribution(NAME).read_text("entry_points.txt") or ""
     wheel_info = (
-        "Wheel-Version: 1.0\nGenerator: roadstead\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        "Wheel-Version: 1.0\nGenerator: roadstead\nRoot-Is-Purelib: true\n"
+        f"Tag: py3-none-any\nBuild: {build}\n"
     )
     everything = {
         **files,

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import queue
+import socket
 
 import pytest
 from hypothesis import given
@@ -132,6 +133,17 @@ async def test_bad_input_of_a_rebuilt_actor_names_the_process():
     assert "in the process control on Ray" in failure.text
 
 
+@pytest.mark.parametrize("source", ["", "/few_pods.py"])
+async def test_bad_input_on_a_joined_cluster_names_the_process_and_its_machine(source):
+    def refused(directory):
+        raise InputError("differs", source=source)
+
+    failure = await host_of(Queue, run="roadstead-1").rebuild({"queue": refused}, None)
+
+    where = f"in the process control on {socket.gethostname()}"
+    assert failure.text == ": ".join(filter(None, (source, where, "differs")))
+
+
 @pytest.mark.parametrize("whose", ["driver", "own"])
 def test_a_process_ends_when_the_drivers_raylet_or_its_own_is_lost(monkeypatch, whose):
     ended, raylet = queue.SimpleQueue(), ("10.0.0.9", 1)
@@ -141,6 +153,18 @@ def test_a_process_ends_when_the_drivers_raylet_or_its_own_is_lost(monkeypatch, 
     host_of(Silent, run="roadstead-1", **{whose: raylet})
 
     assert (ended.get(timeout=30), ended.get(timeout=30)) == (raylet, 1)
+
+
+@pytest.mark.parametrize(("raylet", "calls"), [(("10.0.0.9", 1), 1), (None, 0)])
+def test_a_process_on_a_joined_cluster_ends_without_freeing_its_objects(monkeypatch, raylet, calls):
+    called, ended = [], queue.SimpleQueue()
+    monkeypatch.setattr(ray_host, "await_loss", lambda address, beats: None)
+    monkeypatch.setattr(os, "_exit", ended.put)
+    monkeypatch.setattr(ray_host.atexit, "register", lambda *call: called.append(call))
+
+    host_of(Silent, own=raylet)
+
+    assert called == [(ended.put, 0)] * calls
 
 
 async def test_a_process_ends_after_its_reply_without_the_head(monkeypatch):

@@ -5,6 +5,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from ray.exceptions import AuthenticationError
 
 from roadstead.actors.interface import ActorLostError, DeadlineError
 from roadstead.actors.runtime import ray_joining, ray_session
@@ -105,6 +106,48 @@ def test_a_driver_on_a_machine_that_is_no_node_is_told_what_to_do(monkeypatch):
     monkeypatch.setattr(ray_session, "is_on_a_node", lambda timeout_s: True)
     monkeypatch.setattr(ray_session.ray, "init", refuse)
     with pytest.raises(ActorLostError, match=remedy):
+        RaySession(JOINED, GENEROUS_S)
+
+
+@pytest.fixture
+def _no_token(monkeypatch, tmp_path):
+    monkeypatch.delenv("RAY_AUTH_TOKEN", raising=False)
+    monkeypatch.delenv("RAY_AUTH_TOKEN_PATH", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+
+def refused_by_the_head(**options):
+    try:
+        raise RuntimeError("Unauthenticated: RPC error: InvalidAuthToken: missing or incorrect")
+    except RuntimeError as cause:
+        raise ConnectionError("Failed to connect to Ray cluster at 10.0.0.1:6379") from cause
+
+
+@pytest.mark.usefixtures("head_answers", "_no_token")
+@pytest.mark.parametrize(
+    ("token", "problem"),
+    [("", "this process has none: set"), ("bbbb", "its head refused the token of this process")],
+)
+def test_a_missing_or_wrong_token_is_named_with_the_remedy(monkeypatch, token, problem):
+    monkeypatch.setenv("RAY_AUTH_TOKEN", token)
+    monkeypatch.setattr(ray_session.ray, "init", refused_by_the_head)
+
+    with pytest.raises(ActorLostError, match=problem) as failure:
+        RaySession(JOINED, GENEROUS_S)
+
+    assert "RAY_AUTH_TOKEN_PATH to a file with the token" in str(failure.value)
+    assert "bbbb" not in str(failure.value)
+
+
+@pytest.mark.usefixtures("head_answers")
+def test_a_file_without_a_token_is_named(monkeypatch):
+    def refuse(**options):
+        rule = "RAY_AUTH_TOKEN_PATH is set but file cannot be opened or is empty: /none"
+        raise AuthenticationError(f"{rule}. Ensure that")
+
+    monkeypatch.setattr(ray_session.ray, "init", refuse)
+
+    with pytest.raises(ActorLostError, match=r"or is empty: /none: set RAY_AUTH_TOKEN_PATH to"):
         RaySession(JOINED, GENEROUS_S)
 
 

@@ -6,6 +6,7 @@ import zipfile
 
 import pytest
 import yaml
+from ray._private.runtime_env.packaging import get_uri_for_package
 
 import roadstead
 from roadstead.api.cluster_pack import pack, pinned_requirements
@@ -28,6 +29,23 @@ def test_the_same_files_give_the_same_bytes(tmp_path):
     second = pack(tmp_path / "b" / "env.yaml", with_packages=False)
 
     assert first.wheel.read_bytes() == second.wheel.read_bytes()
+    assert first.wheel.name == second.wheel.name
+
+
+def test_ray_can_tell_the_wheels_of_two_versions_of_a_plugin_by_their_names(tmp_path):
+    plugin = tmp_path / "few_pods.py"
+    plugin.write_text("NAME = 'few'\n")
+    first = pack(tmp_path / "env.yaml", plugin_files=[plugin], with_packages=False)
+    plugin.write_text("NAME = 'fewer'\n")
+    second = pack(
+        tmp_path / "env.yaml", plugin_files=[plugin], with_packages=False, may_replace=True
+    )
+
+    assert get_uri_for_package(first.wheel) != get_uri_for_package(second.wheel)
+    build = second.wheel.name.split("-")[2]
+    with zipfile.ZipFile(second.wheel) as archive:
+        info = f"roadstead-{roadstead.__version__}.dist-info"
+        assert f"Build: {build}\n" in archive.read(f"{info}/WHEEL").decode()
 
 
 def test_the_wheel_is_imported_from_its_folder_alone(tmp_path):

@@ -5,13 +5,13 @@ import subprocess
 
 import pytest
 
-from tests.cluster.hosts import BIN, hosts, may_have_hosts
+from tests.cluster.hosts import BIN, NO_HOSTS, hosts, may_have_hosts
 
 pytestmark = [
     pytest.mark.ray,
     pytest.mark.timeout(600),
     pytest.mark.xdist_group("cluster"),
-    pytest.mark.skipif(not may_have_hosts(), reason="needs root and namespaces of Linux"),
+    pytest.mark.skipif(not may_have_hosts(), reason=NO_HOSTS),
 ]
 
 ROADSTEAD = str(BIN / "roadstead")

@@ -1,7 +1,5 @@
 """Runs on a Ray cluster of three hosts, each in namespaces of its own on this machine."""
 
-import csv
-import io
 import json
 import os
 import signal
@@ -12,13 +10,21 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.cluster.hosts import BIN, hosts, may_have_hosts
+from tests.cluster.hosts import NO_HOSTS, hosts, may_have_hosts
+from tests.cluster.runs import (
+    CUT_AFTER,
+    ROADSTEAD,
+    checked,
+    placements,
+    run_with_fault,
+    schedule,
+)
 
 pytestmark = [
     pytest.mark.ray,
     pytest.mark.timeout(600),
     pytest.mark.xdist_group("cluster"),
-    pytest.mark.skipif(not may_have_hosts(), reason="needs root and namespaces of Linux"),
+    pytest.mark.skipif(not may_have_hosts(), reason=NO_HOSTS),
 ]
 
 by_hand = pytest.mark.skipif(
@@ -27,14 +33,10 @@ by_hand = pytest.mark.skipif(
 )
 """Tests that `scripts/test` leaves out."""
 
-ROADSTEAD = str(BIN / "roadstead")
 ROOT = Path(__file__).resolve().parents[2]
 
 ENDED_S = 30.0
 """Deadline for processes to end; 3 to 7 s on a machine with nothing else to do."""
-
-CUT_AFTER = 1_000
-"""Pods placed before a fault."""
 
 
 @pytest.fixture(scope="module")
@@ -42,72 +44,6 @@ def cluster():
     """Three hosts that share the folders of tests; the second and the third have a label."""
     with hosts(3, cpus=4, labels=("", "place=x", "place=x")) as made:
         yield made
-
-
-@pytest.fixture(scope="module")
-def fleet(tmp_path_factory):
-    """Manifests of 60 nodes and 6,000 pods."""
-    folder = tmp_path_factory.mktemp("fleet")
-    nodes = [
-        {
-            "apiVersion": "v1",
-            "kind": "Node",
-            "metadata": {"name": f"n{index}"},
-            "status": {"allocatable": {"cpu": "64", "memory": "256Gi", "pods": "250"}},
-        }
-        for index in range(60)
-    ]
-    resources = {"requests": {"cpu": "100m", "memory": "200Mi"}}
-    workload = {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": "web"},
-        "spec": {
-            "replicas": 6_000,
-            "selector": {"matchLabels": {"app": "web"}},
-            "template": {
-                "metadata": {"labels": {"app": "web"}},
-                "spec": {"containers": [{"name": "c", "image": "i", "resources": resources}]},
-            },
-        },
-    }
-    (folder / "nodes.yaml").write_text(yaml.safe_dump_all(nodes))
-    (folder / "pods.yaml").write_text(yaml.safe_dump(workload))
-    return folder
-
-
-def schedule(fleet, *options):
-    """The command that schedules the fleet."""
-    files = ("--cluster", str(fleet / "nodes.yaml"), "--pods", str(fleet / "pods.yaml"))
-    return (ROADSTEAD, "schedule", *files, *options)
-
-
-def placements(output):
-    return sorted(csv.reader(io.StringIO(output)))
-
-
-def run_with_fault(host, command, fault):
-    """Run a command on a host; call `fault` once some pods are placed. Returns its messages."""
-    running = host.begin(*command)
-    messages, is_done = [], False
-    for line in running.stderr:
-        messages.append(line.rstrip())
-        if not is_done and " placed of " in line:
-            placed = int(line.split()[1].replace(",", ""))
-            if placed >= CUT_AFTER:
-                is_done = True
-                fault()
-    output = running.stdout.read()
-    assert running.wait() == 0, "\n".join([*messages, output])
-    assert is_done, "the run ended before the fault"
-    return messages
-
-
-def checked(host, folder):
-    """What `roadstead check` finds in the output of a run."""
-    ended = host.run(ROADSTEAD, "check", str(folder), "--format", "json")
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    return json.loads(ended.stdout)
 
 
 def test_every_node_is_checked_and_one_without_the_package_is_named(cluster, tmp_path):
@@ -186,7 +122,7 @@ def test_the_loss_of_a_node_loses_nothing(cluster, fleet, tmp_path, role):
         *("--schedulers", "2", "--output", str(output), "--log", str(tmp_path / "logs")),
     )
 
-    messages = run_with_fault(head, command, lost.cut_power)
+    messages = run_with_fault(head.begin(*command), lost.cut_power)
 
     lost.restart(head, 4, "--labels=place=x")
     found = checked(head, output)
@@ -237,7 +173,7 @@ def test_the_logs_of_all_nodes_are_gathered_also_of_a_killed_process(cluster, fl
         *("--schedulers", "2", "--log", str(logs)),
     )
 
-    messages = run_with_fault(head, command, lambda: other.signal(9, "ray::RayHost"))
+    messages = run_with_fault(head.begin(*command), lambda: other.signal(9, "ray::RayHost"))
 
     assert not any(line.startswith("Not all logs") for line in messages), messages
     gathered = head.run("ls", str(logs)).stdout.split()
@@ -313,7 +249,7 @@ def placed_counts(messages):
 def test_the_loss_of_the_binders_node_with_its_disk_loses_nothing(cluster, fleet, tmp_path):
     run = Copied(cluster, fleet, tmp_path)
 
-    messages = run_with_fault(run.head, run.command, run.binder.cut_power)
+    messages = run_with_fault(run.head.begin(*run.command), run.binder.cut_power)
 
     run.binder.restart(run.head, 4, "--labels=place=x")
     found = checked(run.other, run.copy)
@@ -330,7 +266,7 @@ def test_the_loss_of_the_binders_node_with_its_disk_loses_nothing(cluster, fleet
 def test_a_run_goes_on_when_its_copy_has_a_new_node(cluster, fleet, tmp_path):
     run = Copied(cluster, fleet, tmp_path)
 
-    messages = run_with_fault(run.head, run.command, run.other.cut_power)
+    messages = run_with_fault(run.head.begin(*run.command), run.other.cut_power)
 
     run.other.restart(run.head, 4, "--labels=place=x")
     *_, where = (line for line in messages if line.startswith("Ray at "))
