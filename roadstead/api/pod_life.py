@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from roadstead.api.explanation import PodExplanation
-from roadstead.api.pod_story import Attempts, Change, PodStory, StoredPod, read_story
+from roadstead.api.pod_story import Attempts, PodStory, StoredPod, StoryEntry, read_story
 from roadstead.protocol.errors import InputError
 from roadstead.simulator.replay import Moment
 
@@ -44,7 +44,7 @@ class PodLife:
         return self.story.attempts
 
     @property
-    def changes(self) -> tuple[Change, ...]:
+    def changes(self) -> tuple[StoryEntry, ...]:
         """The last changes before the bind of a pod that waited."""
         return self.story.changes
 

@@ -11,7 +11,7 @@ import click
 from roadstead.api.run_folder import REPORT_FILE, SCENARIO_FILE
 from roadstead.api.simulated_report import write_report
 from roadstead.api.simulating import play_all, prepare_folder, prepare_simulation
-from roadstead.cli.live_view import View, frame_of, shown_fleet
+from roadstead.cli.live_view import LiveView, frame_of, shown_fleet
 from roadstead.cli.notes import echo_note
 from roadstead.cli.simulating import print_summaries
 from roadstead.config.scenario.examples import example_text
@@ -36,7 +36,7 @@ class LiveRecorder(Recorder):
     longest: the key of the pod that waited longest so far; "" before the first bind.
     """
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: LiveView) -> None:
         self._view = view
         self._longest_us = -1
         self.longest = ""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from roadstead.devices.in_use import DevicesInUse
     from roadstead.devices.plans import Choice, Plan
     from roadstead.devices.pools import Pool, PoolDevice
-    from roadstead.devices.views import NodeView
+    from roadstead.devices.views import VisiblePools
 
 
 class Outcome(Enum):
@@ -74,7 +74,7 @@ class Search:
     def __init__(
         self,
         plan: Plan,
-        view: NodeView,
+        view: VisiblePools,
         in_use: DevicesInUse,
         gates: DeviceGates,
         is_over: Callable[[], bool],

@@ -33,7 +33,7 @@ Key = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Reads:
+class SelectorReads:
     """What selectors read of a device besides its driver.
 
     names: of attributes and capacities, without domain; None for all.
@@ -59,15 +59,15 @@ class Reads:
         return self.names is None or name.rpartition("/")[2] in self.names
 
 
-def reads_of(expressions: Iterable[str]) -> Reads:
+def reads_of(expressions: Iterable[str]) -> SelectorReads:
     """Return what any of the expressions reads."""
     names: set[str] = set()
     for expression in expressions:
         found = _names_in(expression)
         if found is None:
-            return Reads(None)
+            return SelectorReads(None)
         names |= found
-    return Reads(frozenset(names))
+    return SelectorReads(frozenset(names))
 
 
 def _names_in(expression: str) -> set[str] | None:

@@ -43,14 +43,16 @@ class ExtenderCaller(Protocol):
 CallerOf = Callable[[ExtenderConfig], ExtenderCaller]
 
 
-class InProcess:
+class InProcessExtenders:
     """A factory of callers that answer in this process, without threads and sockets.
 
     caller_of: creates one. Callers report the duration of their answers to `spend`; the scheduler
     waits for that time after the calls.
     """
 
-    def __init__(self, caller_of: Callable[[ExtenderConfig, InProcess], ExtenderCaller]) -> None:
+    def __init__(
+        self, caller_of: Callable[[ExtenderConfig, InProcessExtenders], ExtenderCaller]
+    ) -> None:
         self._caller_of = caller_of
         self._spent_s = 0.0
 

@@ -40,7 +40,7 @@ def read_pods(table: Table, rows: Rows) -> PodsByClass:
 
 
 class TablePods:
-    """The pods on all rows of one table, updated for changed rows and shared by all `Counts`.
+    """The pods on all rows of a table, updated for changed rows; all `InterPodCounts` share it.
 
     Only the largest table is cached: overlays on it (`roadstead.nodes.view`) must not replace it.
     """

@@ -12,7 +12,7 @@ from typing import Literal
 from roadstead.fleet.trace_writer import trace_writer
 from roadstead.traces.files import ProgressMeter
 from roadstead.traces.rewriting import ReportProgress, write_spooled
-from roadstead.traces.sink import Reason, TraceSink, namespace_labels
+from roadstead.traces.sink import LeftOutReason, TraceSink, namespace_labels
 from roadstead.traces.spool import Spool
 
 OnError = Literal["stop", "skip"]
@@ -41,7 +41,7 @@ class ImportResult:
     nodes: int
     pods: int
     classes: int
-    left_out: dict[str, Reason]
+    left_out: dict[str, LeftOutReason]
     notes: tuple[str, ...]
     digest: str
 
