@@ -194,7 +194,7 @@ class SchedulerActor:
             counts=(
                 ("batches", self._batches),
                 ("bound", counts.bound_total),
-                *self._kernel.coverage.counts(),
+                *self._kernel.decision_counts.counts(),
             ),
             metrics=(
                 *self.metrics.by_name(),

@@ -81,7 +81,7 @@ def life_of(
     if is_from_tables or (at_us is None and story.pod.bound_us is None):
         return PodLife(story)
     # Imported here: playing needs the compiled kernel, which takes long to import.
-    from roadstead.api.simulating import explain_recorded
+    from roadstead.api.simulation_steps import explain_recorded
 
     try:
         return PodLife(story, explain_recorded(path, run, story.pod.number, at_us, plugins))

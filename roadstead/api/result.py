@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
 from roadstead.api.frames import as_frame
-from roadstead.api.running import check_output, write_result
+from roadstead.api.run_steps import check_output, write_result
 from roadstead.facts.pod import Pod
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.report.pods import ControllerPods, PodLine, all_lines, result_document, workloads

@@ -30,7 +30,7 @@ from roadstead.config.model import ProfileConfig
 from roadstead.devices.gates import gates_on
 from roadstead.facts.bound_claims import BoundClaims
 from roadstead.facts.cluster import ClusterFacts
-from roadstead.facts.rules import Rules
+from roadstead.facts.filter_rules import Rules
 from roadstead.facts.run_mark import BEGUN, RunMark
 from roadstead.journal import Journal, RecordColumns, RecordKind, Records, Subject
 from roadstead.journal.files import FileJournal

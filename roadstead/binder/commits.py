@@ -11,7 +11,7 @@
 
 The part of BinderCore that decides; `roadstead.binder.core` handles the flush. A batch is the
 requests of one call of `bind`; if anything raises while it is decided, all of it is undone
-(`roadstead.binder.undo`).
+(`roadstead.binder.batch_start`).
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from roadstead.binder.all_or_nothing import BindRefusal, Missing, refused_groups
+from roadstead.binder.batch_start import BatchStart, Unflushed
 from roadstead.binder.binder_store import BinderStore, to_journal
 from roadstead.binder.pods import (
     Acknowledge,
@@ -36,7 +37,6 @@ from roadstead.binder.pods import (
     VerifyPrefix,
 )
 from roadstead.binder.tokens import TokenMemory, conflict
-from roadstead.binder.undo import BatchStart, Unflushed
 from roadstead.journal import JournalRecord, RecordKind
 from roadstead.placements import NodeStore
 from roadstead.protocol.status import SUCCESS, Code, unschedulable
@@ -97,7 +97,7 @@ class Commits(BinderStore):
         self._tokens = TokenMemory(self.settings.max_tokens)
         self._voided: OrderedDict[str, None] = OrderedDict()
         self._unflushed: Unflushed = deque()
-        """Records not on disk yet (`roadstead.binder.undo`)."""
+        """Records not on disk yet (`roadstead.binder.batch_start`)."""
 
     def bind(self, requests: Sequence[BindRequest]) -> list[BinderCommand]:
         """Decide requests in order, each on top of all before it, flushed or not.

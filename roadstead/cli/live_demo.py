@@ -10,10 +10,10 @@ import click
 
 from roadstead.api.run_folder import REPORT_FILE, SCENARIO_FILE
 from roadstead.api.simulated_report import write_report
-from roadstead.api.simulating import play_all, prepare_folder, prepare_simulation
+from roadstead.api.simulation_steps import play_all, prepare_folder, prepare_simulation
 from roadstead.cli.live_view import LiveView, frame_of, shown_fleet
 from roadstead.cli.notes import echo_note
-from roadstead.cli.simulating import print_summaries
+from roadstead.cli.simulate_run import print_summaries
 from roadstead.config.scenario.examples import example_text
 from roadstead.config.scenario.read import read_scenario
 from roadstead.simulator.recording import RecordedWorld, Recorder

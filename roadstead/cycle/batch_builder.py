@@ -258,7 +258,7 @@ class BatchBuilder:
             compiled_kernel.code, self.table, signature, covered, self._chooser
         )
         node_name = None if kernel is None else kernel.place_one(pod)
-        compiled_kernel.coverage.by_kernel += node_name is not None
+        compiled_kernel.decision_counts.by_kernel += node_name is not None
         return node_name
 
     def kernel_of(self, pods: Sequence[PodInCycle]) -> Kernel:

@@ -20,7 +20,7 @@ from roadstead.cycle.single_pod_cycle import SinglePodCycle
 from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.post_filter import dry_run_size
 from roadstead.kernel.arrays import U64
-from roadstead.kernel.lists import BestRows
+from roadstead.kernel.best_rows import BestRows
 
 
 class ContinuingBatch(Batch):

@@ -18,7 +18,7 @@ from roadstead.facts.wire import decode_facts
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import TieBreak
 from roadstead.kernel.arrays import U64
-from roadstead.kernel.listing import ListedRows
+from roadstead.kernel.kernel_lists import ListedRows
 from roadstead.nodes.columns import I64
 from roadstead.nodes.table import NodeTable, Rows
 

@@ -11,7 +11,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from roadstead.devices.allocation_result import KnownAllocation, NewShareId, allocation_of
-from roadstead.devices.choosing import Chosen
+from roadstead.devices.chosen_devices import Chosen
 from roadstead.devices.errors import AllocationError
 from roadstead.devices.in_use import DevicesInUse
 from roadstead.devices.plans import Plan, plan_of

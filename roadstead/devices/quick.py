@@ -15,7 +15,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
 from roadstead.devices.bits import positions_of
-from roadstead.devices.choosing import Chosen
+from roadstead.devices.chosen_devices import Chosen
 from roadstead.devices.pools import FreeMatches
 from roadstead.devices.selectors import SelectorFailure
 from roadstead.devices.views import UNSHARED

@@ -16,7 +16,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from roadstead.devices.bits import positions_of
-from roadstead.devices.choosing import NO_PLACE, Chosen, ChosenDevices, Place
+from roadstead.devices.chosen_devices import NO_PLACE, Chosen, ChosenDevices, Place
 from roadstead.devices.errors import AllocationAborted, AllocationError
 from roadstead.devices.plans import RESULTS_MAX
 from roadstead.devices.shared_capacity import lacks_capacity

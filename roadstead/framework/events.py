@@ -6,7 +6,7 @@ the queue calls the hints of the plugins that rejected a pod. A hint is called o
 and not once per pod, so it receives facts, and `of_waiting_pod` where upstream compares UIDs.
 
 Upstream: staging/src/k8s.io/kube-scheduler/framework/types.go, pkg/scheduler/framework/types.go and
-events.go (1.34). The events of an update: `roadstead.framework.changes`.
+events.go (1.34). The events of an update: `roadstead.framework.change_events`.
 """
 
 from __future__ import annotations

@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from roadstead.facts.cluster import ClusterFacts
+from roadstead.facts.filter_rules import Rules
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.pod_groups import GroupKey, group_key
-from roadstead.facts.rules import Rules
 from roadstead.invariants import affinity, node_rules, spread
 from roadstead.invariants.claim_binding import ClaimBinding
 from roadstead.invariants.evictions import EvictionChecks

@@ -20,9 +20,9 @@ from typing import get_args, get_origin, get_type_hints
 
 from roadstead.facts.bound_claims import BoundClaims
 from roadstead.facts.cluster import ClusterFacts
+from roadstead.facts.filter_rules import Rules
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
-from roadstead.facts.rules import Rules
 from roadstead.facts.run_mark import RunMark
 from roadstead.journal.records import RecordKind
 from roadstead.protocol.codec import DecodeLimits, from_wire, pack, to_wire, unpack

@@ -28,17 +28,17 @@ from roadstead.kernel.arrays import (
     PodArrays,
     new_chunk,
 )
+from roadstead.kernel.best_rows import BestRows
 from roadstead.kernel.cell_layout import CellChooser, in_best_cells
 from roadstead.kernel.changed_rows import ChangedRows
+from roadstead.kernel.compiled_code import CompiledCode
 from roadstead.kernel.covered_classes import CoveredClass, CoveredClasses, KernelClass
+from roadstead.kernel.kernel_lists import KernelLists, ListedRows
 from roadstead.kernel.layout import lay_out
-from roadstead.kernel.listing import KernelLists, ListedRows
-from roadstead.kernel.lists import BestRows
 from roadstead.kernel.lowering.lowerings import replace_amounts
 from roadstead.kernel.normalization import OUT_OF_RANGE, Normalization
 from roadstead.kernel.pods import DecidedPods, KernelPod, PodLayout, Sampling
 from roadstead.kernel.repeated_call import RepeatedCall
-from roadstead.kernel.start import CompiledCode
 from roadstead.kernel.static_scores import StaticRows, static_scores_of_rows
 from roadstead.nodes.columns import I64, Bools
 from roadstead.nodes.table import NodeTable, Rows

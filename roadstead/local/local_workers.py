@@ -21,7 +21,7 @@ from roadstead.facts.wire import encode_facts
 from roadstead.framework.profile import Profile
 from roadstead.framework.worker_results import WorkerResults
 from roadstead.kernel.arrays import U64
-from roadstead.kernel.lists import BestRows
+from roadstead.kernel.best_rows import BestRows
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.nodes.table import NodeTable
 from roadstead.protocol.codec import from_wire, pack, to_wire, unpack

@@ -20,9 +20,9 @@ from roadstead.inputs.find_pod import InputPod
 from roadstead.report.fit_result import AdmittingChange, FitNode, FitResult, FitSpec, Refusal
 from roadstead.report.pods import workload_of
 from roadstead.run import Progress, RunInputs, RunPlan
-from roadstead.whatif.admission import smallest_changes
 from roadstead.whatif.node_shapes import shape_of
 from roadstead.whatif.sandbox import OnProgress, Sandbox, Scheduled, ignore
+from roadstead.whatif.smallest_changes import smallest_changes
 
 FIRST_PODS: Final = 64
 """Pods of the first batch."""

@@ -27,7 +27,7 @@ from roadstead.facts.pod import PodIdentity, without_nomination
 from roadstead.framework import sampling as product_sampling
 from roadstead.framework.members import GroupMembers
 from roadstead.framework.tie_break import TieBreak
-from roadstead.kernel.coverage import Coverage
+from roadstead.kernel.decision_counts import DecisionCounts
 from roadstead.local.drive import run_now
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.placements import DeltaKind, TableStore
@@ -123,7 +123,7 @@ class _Ramble:
         is_bound = not node_search and not lists and draw.random() < 0.3
         self._bounds = OwnNodes(parts, (0, 1)) if is_bound else None
         bounds = self._bounds
-        self._profiles, self._coverage = profiles, Coverage()
+        self._profiles, self._coverage = profiles, DecisionCounts()
         if bounds is not None:
             self._profiles = {name: each.with_filter(bounds) for name, each in profiles.items()}
         self._parts = parts

@@ -9,9 +9,9 @@ import random
 from dataclasses import replace
 
 from roadstead.facts.bound_claims import BoundClaims
+from roadstead.facts.filter_rules import Rules
 from roadstead.facts.pod import GroupMembership
 from roadstead.facts.pod_groups import PodGroup
-from roadstead.facts.rules import Rules
 from roadstead.facts.run_mark import EPOCH, VOID, RunMark
 from roadstead.invariants.checker import RULES, Checker
 from roadstead.invariants.claim_binding import STORAGE_RULES

@@ -32,7 +32,7 @@ from roadstead.actors.names import BINDER, CACHE, QUEUE, scheduler_name
 from roadstead.actors.runtime.simulated import OUTSIDE
 from roadstead.actors.runtime.simulated_network import Faults, Network
 from roadstead.actors.runtime.virtual_time import StalledError, run_virtual
-from roadstead.kernel.start import load
+from roadstead.kernel.compiled_code import load
 from roadstead.protocol.errors import RoadsteadError
 from roadstead.queue.reports import NodeChange, PodChange
 from tests.journal.simulated_disk import SimulatedDisk
@@ -258,7 +258,7 @@ def _outcome(seed, scenario, run, problems):
     loaders = (getattr(life.actor, "_kernel", None) for life in runtime.lives.values())
     if run.watch and run.watch.judge:
         network.happened["judged"] += run.watch.judge.judged
-    network.happened["by kernel"] += sum(each.coverage.by_kernel for each in loaders if each)
+    network.happened["by kernel"] += sum(each.decision_counts.by_kernel for each in loaders if each)
     network.happened += Counter()
     return Outcome(
         seed,

@@ -23,7 +23,7 @@ from roadstead.cli.concurrency_options import ConcurrencyOptions
 from roadstead.cli.options import RunOptions
 from roadstead.cli.progress import shown_progress
 from roadstead.cli.result_forms import print_json
-from roadstead.cli.scheduling import write_text
+from roadstead.cli.schedule_run import write_text
 from roadstead.cli.session import Session
 from roadstead.config.settings import Settings
 from roadstead.run import RunPlan

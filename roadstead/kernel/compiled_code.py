@@ -22,11 +22,11 @@ import numpy as np
 
 from roadstead.framework.tie_break import Chooser, TieBreak
 from roadstead.kernel.arrays import U64, Chunk, Lists, PodArrays, RowArrays, Totals, new_chunk
+from roadstead.kernel.best_rows import no_lists
 from roadstead.kernel.compile_process import TOTALS, compile_in_child, start_compiling, wait_for
 from roadstead.kernel.counter_arrays import CounterArrays
 from roadstead.kernel.counter_layout import lay_out_counters, with_classes
 from roadstead.kernel.layout import empty_totals
-from roadstead.kernel.lists import no_lists
 from roadstead.kernel.lowering.lowerings import ClassArrays, lay_out_classes
 from roadstead.kernel.mirror import Mirror
 from roadstead.kernel.static_scores import StaticScores

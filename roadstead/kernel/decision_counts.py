@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(slots=True)
-class Coverage:
+class DecisionCounts:
     """Counts of decided pods, and of calls that ended early.
 
     by_kernel: pods. by_reference: pods by reason, such as the name of a plugin. stops: why calls

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from roadstead.kernel.arrays import INFEASIBLE, U64, RowArrays, Totals
-from roadstead.kernel.lists import BestRows, lay_out, no_lists
-from roadstead.kernel.start import CompiledCode
+from roadstead.kernel.best_rows import BestRows, lay_out, no_lists
+from roadstead.kernel.compiled_code import CompiledCode
 from roadstead.nodes.columns import I32, I64, Bools
 
 

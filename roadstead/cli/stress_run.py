@@ -13,7 +13,7 @@ import click
 from roadstead.cli.notes import echo_note
 from roadstead.cli.options import SourceOptions
 from roadstead.cli.result_forms import print_json
-from roadstead.cli.scheduling import ResultTarget
+from roadstead.cli.schedule_run import ResultTarget
 from roadstead.cli.session import Session
 from roadstead.cli.stress_options import JobOptions
 from roadstead.cli.stress_plan import (
