@@ -12,9 +12,9 @@ States and events, as `scripts/diagrams.py` draws them from `attempts.pods.TABLE
                   ↺ lease
     PERMITTED     ── bind ──► BINDING   ── fail ──► FAILED
     BINDING       ── ask ──► ASKED   ── commit ──► BOUND   ── fail ──► FAILED
-                  ── refuse ──► CONFLICT   ── take, delete ──► GONE   ↺ lease
+                  ── refuse ──► CONFLICT   ── bound elsewhere, delete ──► GONE   ↺ lease
     ASKED         ── commit ──► BOUND   ── fail ──► FAILED   ── refuse ──► CONFLICT
-                  ── take, delete ──► GONE   ↺ lease, ask
+                  ── bound elsewhere, delete ──► GONE   ↺ lease, ask
     BOUND         ── delete ──► GONE   ↺ lease
     UNSCHEDULABLE ── lease ──► LEASED
     FAILED        ── lease ──► LEASED

@@ -70,7 +70,7 @@ class _BatchResult:
         elif outcome is not None:
             self.answers.append(outcome)
 
-    def effects(self) -> list[BinderCommand]:
+    def commands(self) -> list[BinderCommand]:
         return [*self.answers, *to_journal(self.journal)]
 
 
@@ -102,19 +102,19 @@ class Commits(BinderStore):
     def bind(self, requests: Sequence[BindRequest]) -> list[BinderCommand]:
         """Decide requests in order, each on top of all before it, flushed or not.
 
-        Refusals and repeated answers are effects of this call. Accepted requests are one
+        Refusals and repeated answers are commands of this call. Accepted requests are one
         AppendJournal, acknowledged by `flushed`. A request that already waits for its flush has no
-        effect. Raises BindConflictError for a token that was used for another request, and any
+        command. Raises BindConflictError for a token that was used for another request, and any
         error of `verify`; nothing is changed then.
         """
         start = self._batch_start(requests)
         try:
-            effects = self._decide(requests, start.histories)
+            commands = self._decide(requests, start.histories)
         except BaseException:
             self._undo_batch(start, requests)
             raise
         self._tokens.forget_oldest()
-        return effects
+        return commands
 
     def _batch_start(self, requests: Sequence[BindRequest]) -> BatchStart:
         nodes = {each.node_name for each in requests} if self.settings.checks_versions else ()
@@ -146,7 +146,7 @@ class Commits(BinderStore):
         refused = self._refused_groups(requests)
         for request in requests:
             decided.add(self._bind_one(request, refused.get(request.token), histories))
-        return decided.effects()
+        return decided.commands()
 
     def _bind_pending(
         self,
@@ -176,7 +176,7 @@ class Commits(BinderStore):
                 decided.add(self._bind_one(request, None, histories))
             start += one_by_one
             one_by_one = 1 if passing >= one_by_one else min(2 * one_by_one, MAX_ONE_BY_ONE)
-        return decided.effects()
+        return decided.commands()
 
     def advance_epoch(self, owner: str, epoch: int) -> None:
         """Fence an owner: its requests of epochs before `epoch` are refused from now on."""

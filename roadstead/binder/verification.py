@@ -112,7 +112,7 @@ class Verifier:
         if not cached.outcome.status.is_success:
             return cached.outcome.status
         if not cached.allows(node_name):
-            return excluded_status(cached.outcome.narrowed_by)
+            return excluded_status(cached.outcome.restricted_by)
         return _filter_row(
             profile, pod_class, cached.outcome.state, self._table.view(np.array([row]))
         )

@@ -22,7 +22,7 @@ from roadstead.cycle.batch_builder import BatchBuilder
 from roadstead.cycle.continuing_batch import ContinuingBatch
 from roadstead.cycle.nominated_batch import NominatedBatch
 from roadstead.cycle.partitions import OwnNodes
-from roadstead.cycle.scheduling_cycle import after_failure, decide_batch, with_held_table
+from roadstead.cycle.scheduling_cycle import after_failure, decide_batch, with_locked_table
 from roadstead.facts.pod import PodIdentity, without_nomination
 from roadstead.framework import sampling as product_sampling
 from roadstead.framework.members import GroupMembers
@@ -449,7 +449,7 @@ class _Ramble:
                     break
             return decided, len(decided)
 
-        run_now(with_held_table(self._held, decide_batch(self._held, cycle, pods, decide)))
+        run_now(with_locked_table(self._held, decide_batch(self._held, cycle, pods, decide)))
         if not decided:
             judge.problems.append(f"nothing is decided of {pods[0].key}")
         cycle.record_length(len(pods), len(decided))
