@@ -190,7 +190,7 @@ Announce = Callable[[str], None]
 
 
 class Runtime(Directory, Protocol):
-    """What starts, looks up and ends actors: inline, Ray or simulated."""
+    """Interface that starts, looks up and ends actors: inline, Ray or simulated."""
 
     def report_to(self, announce: Announce) -> None:
         """Send messages for the user, such as what a start waits for, to this function."""

@@ -250,7 +250,7 @@ class RunOutcome:
 
 
 class Launcher(Protocol):
-    """Executes runs on actors."""
+    """Execute runs on actors."""
 
     def prepare(self, settings: Settings, log_dir: str) -> None:
         """Start the runtime in the background, before inputs are read; a run need not follow."""

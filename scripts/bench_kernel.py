@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How fast the kernel alone decides: pods on one table, from facts to rows, nothing around it.
+"""Speed of the kernel alone: pods on one table, from facts to rows, nothing around it.
 
 Seconds are those of the processor (one thread), so that what else a machine does matters less.
 

@@ -1,4 +1,4 @@
-"""What a decision costs in one process without actors: `LocalRun`, pods one at a time.
+"""Cost of a decision in one process without actors: `LocalRun`, pods one at a time.
 
     scripts/bench_local.py [--nodes N] [--pods P] [--batch B] [--no-kernel]
 

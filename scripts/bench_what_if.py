@@ -1,4 +1,4 @@
-"""What `roadstead fit` and `roadstead grow` cost on a large cluster, in processor time.
+"""Cost of `roadstead fit` and `roadstead grow` on a large cluster, in processor time.
 
     scripts/bench_what_if.py [--nodes N] [--pending P] [--only fit|grow]
 

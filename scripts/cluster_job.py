@@ -1,4 +1,4 @@
-"""Schedules a trace from a submitted job, over three hosts, and shows where the time went.
+"""Schedule a trace from a submitted job, over three hosts, and show where the time went.
 
     python scripts/cluster_job.py --trace openb.trace --schedulers 1
 

@@ -24,7 +24,7 @@ GPU = "alibabacloud.com/gpu-milli"
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """How to make a table. commands: for `--list`. make: the new rows from the page's rows."""
+    """Recipe of a table. commands: for `--list`. make: the new rows from the page's rows."""
 
     commands: str
     make: Callable[[Rows, Run], Rows]

@@ -164,7 +164,7 @@ class Curve(Recorder):
 
     @property
     def asked_gpu(self) -> list[int]:
-        """What each of the typical pods requests of GPUs."""
+        """GPU requests of the typical pods."""
         return [gpu_of(facts) for facts, _ in self.typical]
 
     def sample(self, engine: Engine) -> None:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How speed grows with nodes, pods, classes and schedulers: figures as JSON, plots as SVG.
+"""Speed by numbers of nodes, pods, classes and schedulers: figures as JSON, plots as SVG.
 
     scripts/growth.py OUT                    all axes: OUT/growth.json, OUT/growth-AXIS.svg
     scripts/growth.py OUT --only nodes       one axis

@@ -71,7 +71,7 @@ Plant = Callable[[Mutant], None]
 
 @dataclass(frozen=True, slots=True)
 class KillerResult:
-    """What one killer found for one mutant, None for nothing; processor time in seconds."""
+    """Finding of one killer for one mutant, None for nothing; processor time in seconds."""
 
     mutant: Mutant
     killer: str

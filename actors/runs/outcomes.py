@@ -25,7 +25,7 @@ _LIMITS = DecodeLimits(max_bytes=1 << 32, max_items=1 << 31)
 
 @dataclass(frozen=True, slots=True)
 class _Cause:
-    """Why pods are pending; stored once for all pods that share it."""
+    """Reasons of pending pods; stored once for all pods that share them."""
 
     message: str
     reasons: tuple[tuple[str, int], ...]

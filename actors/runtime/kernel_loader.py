@@ -18,7 +18,7 @@ LOAD_AFTER_PODS = 256
 
 
 class KernelLoader:
-    """Loads the kernel once, in its own thread, after `LOAD_AFTER_PODS` pods."""
+    """Load the kernel once, in its own thread, after `LOAD_AFTER_PODS` pods."""
 
     def __init__(self, owner: str, *, enabled: bool) -> None:
         self._owner = owner

@@ -50,7 +50,7 @@ LogRequest = Callable[[str, int, int], Awaitable[bytes]]
 
 @dataclass(frozen=True, slots=True)
 class LogLocation:
-    """Where a process writes its log.
+    """Place of the log of a process.
 
     folder: on the machine of the process; "" for no log. run: the unique name of a run; if set, its
     folder on the node of the process is used instead. name: of the file; "" for the name of the

@@ -96,7 +96,7 @@ class SchedulerActor:
 
     @property
     def failure(self) -> BaseException | None:
-        """Why the scheduler cannot continue."""
+        """Reason that the scheduler cannot continue."""
         return self._failure or self._driver.failure
 
     @property

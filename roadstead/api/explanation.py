@@ -43,7 +43,7 @@ class PodExplanation:
 
     @property
     def message(self) -> str:
-        """Why no node is chosen: the text of the FailedScheduling event, or ""."""
+        """Reason that no node is chosen: the text of the FailedScheduling event, or ""."""
         explanation = self._explanation
         if explanation.cycle_error:
             # It ended the cycle before Filter had an answer for each node.

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SimulationProgress:
-    """How far a run is. run: its name. pods: created so far. Times are simulated ones."""
+    """Progress of a run. run: its name. pods: created so far. Times are simulated ones."""
 
     run: str
     now_us: int

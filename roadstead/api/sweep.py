@@ -58,7 +58,7 @@ class SweepPoint:
 
 @dataclass(frozen=True, slots=True)
 class SweepJobs:
-    """Where runs of a sweep are played. count: of runs at a time. ray_address: as for `sweep`."""
+    """Place of the runs of a sweep. count: of runs at a time. ray_address: as for `sweep`."""
 
     count: int | None
     ray_address: str | None

@@ -80,7 +80,7 @@ def build_script(case: TestCase, workload: WorkloadSpec) -> Script:
 
 @dataclass(slots=True)
 class _Builder:
-    """Collects what the ops of a workload become.
+    """Collect what the ops of a workload become.
 
     number: that of the current op; it names the op's namespace, as upstream.
     """

@@ -50,7 +50,7 @@ _log = logging.getLogger("roadstead.binder")
 
 
 class Binder:
-    """Commits binds in order, as the only writer of its journal; repeated calls change nothing.
+    """Commit binds in order, as the only writer of its journal; repeated calls change nothing.
 
     store: empty, the table of authoritative counts. profiles: by scheduler name, over the classes
     of that table. State is recovered from a journal that has records; `run` is written to an empty
@@ -93,7 +93,7 @@ class Binder:
 
     @property
     def error(self) -> str:
-        """Why the binder has halted, and which records are durable; "" if it has not."""
+        """Reason that the binder has halted, and the durable records; "" if it has not."""
         halted = self.core.halted
         if halted is None:
             return ""

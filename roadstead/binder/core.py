@@ -32,7 +32,7 @@ NO_PREEMPTORS: Mapping[str, str] = {}
 
 
 class BinderCore(Commits):
-    """Commits binds in order over its own, authoritative node store, which starts empty.
+    """Commit binds in order over its own, authoritative node store, which starts empty.
 
     verify: all hard filters of one node, run on that store. next_lsn: the number of the first
     record, one after the last of the journal. journals_all: also journal nodes, accepted pods and

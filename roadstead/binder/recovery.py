@@ -167,7 +167,7 @@ def _pod_records(core: BinderCore, pod: BinderRecord, revision: int) -> Iterator
 
 
 class _Replay:
-    """Applies records to a core, those of one kind together."""
+    """Apply records to a core, those of one kind together."""
 
     def __init__(self, core: BinderCore) -> None:
         self._core = core

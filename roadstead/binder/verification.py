@@ -72,7 +72,7 @@ class _CachedResults:
 
 
 class Verifier:
-    """Runs PreFilter and Filter for single nodes; PreFilter once per shape, until it changes.
+    """Run PreFilter and Filter for single nodes; PreFilter once per shape, until it changes.
 
     Results are cached by shape; by class if plugins may answer differently for classes of a shape.
     """

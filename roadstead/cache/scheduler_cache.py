@@ -52,7 +52,7 @@ class ResolveOutcome:
 
 
 class SchedulerCache:
-    """Changes the state of a cluster, and sends each change to `changes`, in order.
+    """Change the state of a cluster, and send each change to `changes`, in order.
 
     Every call may be repeated or late: nothing is sent twice, and objects with a removal or change
     of a higher revision are skipped. Revision 0 means that the sender does not count revisions.

@@ -92,7 +92,7 @@ def check(root: TreeNode) -> list[Issue]:
 
 
 class _Checker:
-    """Checks one expression. _scopes: types of variables by name, innermost scope last."""
+    """Check one expression. _scopes: types of variables by name, innermost scope last."""
 
     def __init__(self) -> None:
         self._scopes: list[dict[str, Type]] = [{DEVICE_VARIABLE: DEVICE}]

@@ -51,7 +51,7 @@ class _Variable:
 
 
 class _CostEstimator:
-    """Estimates one expression.
+    """Estimate one expression.
 
     _paths: by node, its variable and the fields below it. _locals: by name, the variables of the
     comprehensions around the current node, innermost last. _sizes, _entries: by node, the size of

@@ -64,7 +64,7 @@ def _has(offset: int, operand: TreeNode) -> Expansion:
 
 
 class _NodeBuilder:
-    """Builds nodes, all at the offset of a macro."""
+    """Build nodes, all at the offset of a macro."""
 
     def __init__(self, offset: int) -> None:
         self._offset = offset

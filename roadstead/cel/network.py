@@ -16,7 +16,7 @@ _TEXT_MAX_CHARS = 256
 
 
 class NetworkError(ValueError):
-    """Not an address or network; the text begins like upstream's."""
+    """No address or network; the text begins like upstream's."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,7 +82,7 @@ def parse(source: str) -> TreeNode:
 
 
 class _Parser:
-    """Parses one text. Syntax errors raise IssuesError at once; `issues` collects the others."""
+    """Parse one text. Syntax errors raise IssuesError at once; `issues` collects the others."""
 
     def __init__(self, tokens: list[Token], issues: list[Issue]) -> None:
         self._tokens = tokens

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What to explain.
+    """The object of an explanation.
 
     pod: name of a pod or a workload; None for every pending pod. after_run: schedule the other pods
     first.

@@ -1,4 +1,4 @@
-"""What `roadstead demo --live` shows of a simulated fleet: a view on a terminal, or lines."""
+"""Views of a simulated fleet for `roadstead demo --live`: a view on a terminal, or lines."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class LatestEvents:
 
 
 class LiveView(Protocol):
-    """Shows a fleet while it is simulated."""
+    """Show a fleet while it is simulated."""
 
     def event(self, now_us: int, note: Note) -> None:
         """Record an event, which the next frame shows."""
@@ -141,7 +141,7 @@ class LiveView(Protocol):
 
 
 class LineView:
-    """Writes lines to standard error: events by kind and minute, and at intervals the fleet."""
+    """Write lines to standard error: events by kind and minute, and at intervals the fleet."""
 
     def __init__(self) -> None:
         self._next_us = 0
@@ -159,7 +159,7 @@ class LineView:
 
 
 class TerminalView:
-    """Keeps a table of zones and the latest events on a terminal.
+    """Keep a table of zones and the latest events on a terminal.
 
     horizon_us: of the run, which is shown for SHOWN_MIN_S at least. read_s, sleep: of the real
     clock.

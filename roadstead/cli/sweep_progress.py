@@ -31,7 +31,7 @@ METRICS_REPORTED: Final = ("placed_share", "wait_p99_s", "pending_pod_hours", "u
 
 
 class SweepProgress:
-    """Prints the numbers of finished, running and lost runs, and the run that was started last."""
+    """Print the numbers of finished, running and lost runs, and the run that was started last."""
 
     def __init__(
         self, name_of: Callable[[int], str], clock: Callable[[], float] = monotonic
@@ -97,7 +97,7 @@ class SweepProgress:
 
 
 class CombinationLines:
-    """Prints the metrics of each combination of a sweep when its last run has ended."""
+    """Print the metrics of each combination of a sweep when its last run has ended."""
 
     def __init__(self, planned: ScenarioSweep, note: Callable[[str], None]) -> None:
         """note: prints a line."""

@@ -128,7 +128,7 @@ class CompiledKernel:
 
 
 class Batch:
-    """Decides pods over all nodes; `classes` by signature.
+    """Decide pods over all nodes; `classes` by signature.
 
     compiled_kernel: decides pods if its preconditions hold, with the same result.
     kernels: caches a kernel for later batches on the same table. has_unassumed: pods that are not

@@ -55,7 +55,7 @@ MAX_BATCH_PODS = 1 << 20
 
 
 class BatchBuilder:
-    """Chooses the pods of one batch at a time, evaluates their classes, and builds the batch.
+    """Choose the pods of one batch at a time, evaluate their classes, and build the batch.
 
     profiles: by scheduler name. memory_sharers: number of builders that share the memory for
     classes. allocates_devices: see `ContinuingBatch`.

@@ -24,7 +24,7 @@ from roadstead.kernel.best_rows import BestRows
 
 
 class ContinuingBatch(Batch):
-    """Decides pods over all nodes, to the same result as one pod after another.
+    """Decide pods over all nodes, to the same result as one pod after another.
 
     allocates_devices: devices are allocated to placed pods, so that the pods behind them are
     decided on the other devices. The user of the batch undoes that before it assumes the pods

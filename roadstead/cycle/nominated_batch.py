@@ -18,7 +18,7 @@ from roadstead.nodes.table import NodeTable
 
 
 class NominatedBatch(Batch):
-    """Decides one pod."""
+    """Decide one pod."""
 
     def __init__(
         self,

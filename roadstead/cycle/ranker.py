@@ -27,7 +27,7 @@ MAX_CLASSES_PER_PART, MAX_STORED_TOTALS = 512, 32_000_000
 
 
 class Ranker:
-    """Lists rows of one worker, with the profiles of its process."""
+    """List rows of one worker, with the profiles of its process."""
 
     def __init__(
         self, by_arrival: RowsByArrival, table: NodeTable, profiles: Mapping[str, Profile]

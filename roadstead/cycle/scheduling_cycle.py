@@ -104,7 +104,7 @@ class CycleParts:
 
 
 class SchedulingCycle:
-    """Decides the batches of one scheduler.
+    """Decide the batches of one scheduler.
 
     passed_on: number of pods so far without a feasible node in the scheduler's own partitions.
     """

@@ -53,7 +53,7 @@ STEPS_MAX: Final = 10 * STEPS_PER_S
 
 
 class StepLimit:
-    """Ends a search after a number of steps, so that its result does not depend on the machine."""
+    """End a search after a number of steps, so that its result does not depend on the machine."""
 
     def __init__(self, steps: int = STEPS_MAX) -> None:
         self._left = steps
@@ -70,7 +70,7 @@ class StepLimit:
 
 
 class Allocator:
-    """Allocates devices of nodes to claims of pods.
+    """Allocate devices of nodes to claims of pods.
 
     The caller keeps up to date: `pools` (the slices), `in_use`, the classes (`set_classes`), and,
     if it calls `screen`, `nodes`. classes_version: grows when classes change. steps_max: steps of a

@@ -45,7 +45,7 @@ class Verdict(Enum):
 
 
 class QuickAnswers:
-    """Answers demands (see `Demand`) from the bits of free devices that match."""
+    """Answer demands (see `Demand`) from the bits of free devices that match."""
 
     def __init__(self, matcher: PoolMatcher, in_use: DevicesInUse) -> None:
         self._matcher = matcher

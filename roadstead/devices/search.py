@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Outcome(Enum):
-    """How the search from a position ended.
+    """Outcome of the search from a position.
 
     DEAD_END: no devices. TOO_MANY: no devices, and only because a claim would get too many.
     """
@@ -59,7 +59,7 @@ _Level = Generator[Position, Outcome, Outcome]
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """How many devices a choice wants. devices: those themselves if it wants all that match."""
+    """Number of wanted devices of a choice. devices: those themselves if it wants all that match."""
 
     number: int
     devices: tuple[PoolDevice, ...] = ()

@@ -1,4 +1,4 @@
-"""Which attributes and capacities a selector can read, derived from its text.
+"""Attributes and capacities that a selector can read, derived from its text.
 
 Devices with equal ones of these get the same result. Recognized are `device.driver`,
 `device.attributes["domain"].name` and its other notations (`_name_at`); an expression that mentions
@@ -34,7 +34,7 @@ Key = tuple[object, ...]
 
 @dataclass(frozen=True, slots=True)
 class SelectorReads:
-    """What selectors read of a device besides its driver.
+    """Attributes of a device, besides its driver, that selectors read.
 
     names: of attributes and capacities, without domain; None for all.
     """

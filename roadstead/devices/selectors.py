@@ -68,7 +68,7 @@ Outcome = bool | SelectorFailure
 
 
 class SelectorResults:
-    """Evaluates queries, once for all devices that differ only in what the query does not read.
+    """Evaluate queries, once for all devices that differ only in what the query does not read.
 
     compile_selector: called once per expression, unless it raises.
     """

@@ -1,4 +1,4 @@
-"""Why the requests of claims cannot be satisfied, in words.
+"""Texts that explain why requests of claims cannot be satisfied.
 
 Requests are looked at one by one: constraints, counters, capacities and the other requests of the
 pod are not. Only explanations read this.

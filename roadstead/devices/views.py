@@ -31,7 +31,7 @@ UNSHARED: Final = -1
 
 
 class PoolMatcher:
-    """Evaluates which devices of pools match a query, and caches the results in the pools.
+    """Evaluate which devices of pools match a query, and cache the results in the pools.
 
     Pools with equal devices, such as those of nodes of one type, are evaluated once.
     """

@@ -25,7 +25,7 @@ class TransportError(Exception):
 
 
 class Transport(Protocol):
-    """Sends requests to one extender."""
+    """Send requests to one extender."""
 
     def post(self, verb: str, body: bytes) -> tuple[int, bytes]:
         """Return the reply's status, and its body if that is 200; TransportError without one."""
@@ -33,7 +33,7 @@ class Transport(Protocol):
 
 
 class ExtenderCaller(Protocol):
-    """Calls one extender."""
+    """Call one extender."""
 
     def call(self, verb: str, payload: Payload) -> object:
         """Return the reply as plain JSON data; ExtenderError, with URL and verb, without one."""

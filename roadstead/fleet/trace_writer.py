@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 
 class TraceWriter:
-    """Writes a trace frame by frame, and keeps only classes and one chunk of pods.
+    """Write a trace frame by frame, and keep only classes and one chunk of pods.
 
     Frames have the same boundaries however pods are added, so that equal traces have equal digests.
     write: None if only the digest is needed.

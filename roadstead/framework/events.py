@@ -42,7 +42,7 @@ class EventResource(StrEnum):
 
 
 class ActionType(IntFlag):
-    """What happened to the object, as bit flags; `matches` relies on their (upstream's) order."""
+    """Type of the change of an object, as bit flags; `matches` relies on upstream's order."""
 
     ADD = 1 << 0
     DELETE = 1 << 1

@@ -69,7 +69,7 @@ class Checked:
 
 
 class Checker:
-    """Applies records in order; `finish` returns the result.
+    """Apply records in order; `finish` returns the result.
 
     world: the cluster as the records so far describe it. _filters: names of the filter plugins of a
     profile, by scheduler name. _bound_in_group: number of pods, by pod group. _min_members: of each

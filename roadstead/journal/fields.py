@@ -86,7 +86,7 @@ def present_fields() -> Fields:
 
 
 class FactsBuilder:
-    """Builds facts of this release from the lists of a file. FieldsError if it cannot.
+    """Build facts of this release from the lists of a file. FieldsError if it cannot.
 
     kinds: the record kinds of the file, by number. len: how many classes of facts it has.
     """

@@ -1,4 +1,4 @@
-"""How many pods the kernel decided, and why the plugins decided the others.
+"""Numbers of pods that the kernel decided, and that the plugins decided, by reason.
 
 In the names of counts, `reference` is the decision by the plugins alone, without the kernel.
 """

@@ -55,7 +55,7 @@ _STOP_REASONS = {RESULTS_CHANGED: "changed by a placement", NO_FEASIBLE_ROW: _NO
 
 
 class Kernel:
-    """Decides pods of some classes over one table that holds all nodes.
+    """Decide pods of some classes over one table that holds all nodes.
 
     classes: by signature; `CoveredClasses` finds those that the kernel covers, and `decide` accepts
     no others. chooser: chooses among rows with equal totals. shares_static: classes with equal

@@ -15,7 +15,7 @@ MAX_REPEATED = 512
 
 
 class KernelCache:
-    """Keeps the last kernel. A class is unchanged as long as its inputs are the same objects."""
+    """Keep the last kernel. A class is unchanged as long as its inputs are the same objects."""
 
     def __init__(self) -> None:
         self._kernel: Kernel | None = None

@@ -23,7 +23,7 @@ OUT_OF_RANGE = "score out of range"
 
 
 class Normalization:
-    """Normalizes the scores of the classes of one kernel. by_index: these classes, as of now."""
+    """Normalize the scores of the classes of one kernel. by_index: these classes, as of now."""
 
     def __init__(
         self,

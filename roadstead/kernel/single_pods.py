@@ -39,7 +39,7 @@ class _Shape:
 
 
 class SinglePodKernel:
-    """Keeps one kernel, for the shapes of the last pods."""
+    """Keep one kernel, for the shapes of the last pods."""
 
     def __init__(self) -> None:
         self._kernel: Kernel | None = None

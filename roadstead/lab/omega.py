@@ -280,7 +280,7 @@ class OmegaRun:
             self._schedule(self.now_s + RETRY_S, _Arrival(scheduler, job))
 
     def _regret(self, tasks: Ints, request: Ints) -> float:
-        """How far the tasks' machines score below the best machine in the current state.
+        """Difference between the scores of the tasks' machines and of the best machine now.
 
         In points of 100, mean over tasks. The score is that of the placement (first-fit:
         LeastAllocated), as computed by a single scheduler that scores every machine.

@@ -1,4 +1,4 @@
-"""Which nodes have devices for a pod's claims: the Filter of DynamicResources.
+"""Filter of DynamicResources: the nodes that have devices for a pod's claims.
 
 Few nodes are searched for devices. The claims to allocate are compiled into a *plan*; the
 allocator's *screen* gives a verdict for all nodes in one pass: NO, YES, or UNKNOWN. Only nodes with
@@ -64,7 +64,7 @@ class PodDeviceClaims:
 
 
 class DeviceFilter:
-    """Filters nodes by the devices and claims of one process.
+    """Filter nodes by the devices and claims of one process.
 
     timeout_s: time limit of a search, which is converted to a limit of steps.
     """

@@ -22,7 +22,7 @@ PodProfile = tuple[int, int]
 
 
 class PodsByClass(NamedTuple):
-    """How many pods of a class are on a row: int64[k] each. classes: by `PodClass.index`."""
+    """Numbers of pods of each class on a row: int64[k] each. classes: by `PodClass.index`."""
 
     rows: I64
     classes: I64

@@ -60,7 +60,7 @@ class _DirectPod:
 
 @dataclass(frozen=True, slots=True)
 class _DirectClass:
-    """How `place` treats pods with certain facts.
+    """Treatment of pods with certain facts by `place`.
 
     facts: kept so that no others get their id. signature: see `PodInCycle`. is_direct: whether
     `place` may decide such pods.

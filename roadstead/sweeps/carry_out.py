@@ -41,7 +41,7 @@ class ResultStore(Protocol):
 
 
 class NoStore:
-    """Stores nothing."""
+    """Store nothing."""
 
     def stored(self) -> Mapping[int, Plain]:
         """Return nothing."""

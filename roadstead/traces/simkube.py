@@ -74,7 +74,7 @@ class PodOwner:
 
 
 class SimKubeReader:
-    """Reads one trace file."""
+    """Read one trace file."""
 
     def __init__(self, sink: TraceSink) -> None:
         self._sink = sink

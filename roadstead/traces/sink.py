@@ -1,4 +1,4 @@
-"""What an importer collects: nodes, pods, and the reasons for rows that it leaves out."""
+"""Collection of an importer: nodes, pods, and the reasons for rows that it leaves out."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class LeftOut(Exception):
 
 @dataclass(slots=True)
 class LeftOutReason:
-    """How many rows were left out for a reason, and where the first one is."""
+    """Number of rows that were left out for a reason, and the position of the first."""
 
     count: int
     first: str
@@ -53,7 +53,7 @@ class LeftOutReason:
 
 @dataclass(slots=True)
 class TraceSink:
-    """Collects a trace. skips_errors: a wrong row is left out and counted; else it raises.
+    """Collect a trace. skips_errors: a wrong row is left out and counted; else it raises.
 
     namespace: that of pods whose trace has none. namespaces: those of other pods. is_sampled:
     whether a job (by its id) is in the sample that is imported. left_out: by reason. notes: what

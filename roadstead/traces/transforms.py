@@ -145,7 +145,7 @@ def _counts(strata: Strata, classes: NDArray[np.int32], factor: float) -> NDArra
 
 
 class _Copies:
-    """Copies pods chunk by chunk. _last_ms: when the last pod of the chunk before arrived."""
+    """Copy pods chunk by chunk. _last_ms: when the last pod of the chunk before arrived."""
 
     def __init__(self, factor: float, seed: int, spool: Spool) -> None:
         self._factor, self._spool = factor, spool

@@ -12,7 +12,7 @@ MAX_SHOWN_CHARS = 400
 
 
 class Report:
-    """Adds up answers by suite and path, in the order of their first answer."""
+    """Add up answers by suite and path, in the order of their first answer."""
 
     def __init__(self) -> None:
         self._rows: dict[tuple[str, str], tuple[list[Answer], RecordingResult]] = {}

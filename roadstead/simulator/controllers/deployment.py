@@ -63,7 +63,7 @@ class DeploymentCore(ReplicaSetsCore):
 
     @property
     def _bounds(self) -> tuple[int, int]:
-        """How many pods may be above, and how many below the replicas."""
+        """Numbers of pods that may be above and below the replicas."""
         if self.plan.recreates:
             return 0, 0
         return resolve_bounds(self.plan.max_surge, self.plan.max_unavailable, self.replicas)

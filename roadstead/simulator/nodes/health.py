@@ -71,7 +71,7 @@ TABLE: Final[TransitionTable[HealthStatus, NodeEvent]] = TransitionTable(
 
 
 class TaintAction(StrEnum):
-    """What the controller does with the two taints of a node that does not answer."""
+    """The controller's action on the two taints of a node that does not answer."""
 
     ADD_NO_SCHEDULE = "add NoSchedule"
     REMOVE_NO_SCHEDULE = "remove NoSchedule"
