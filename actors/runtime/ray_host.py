@@ -41,7 +41,7 @@ END_AFTER_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class HostSetup:
-    """What a process does besides its actors' work.
+    """Work of a process besides that of its actors.
 
     run: name of the run on a joined cluster (one that existed before the run). logs: where it
     writes its log. metrics_interval_s: between two publications of metrics, 0 for none. driver,

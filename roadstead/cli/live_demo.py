@@ -31,7 +31,7 @@ WAITS_BY_OWNER: Final = (
 
 
 class LiveRecorder(Recorder):
-    """Shows each event and sample of the simulation.
+    """Show each event and sample of the simulation.
 
     longest: the key of the pod that waited longest so far; "" before the first bind.
     """

@@ -59,7 +59,7 @@ _Level = Generator[Position, Outcome, Outcome]
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """Number of wanted devices of a choice. devices: those themselves if it wants all that match."""
+    """Number of devices that a choice wants. devices: those themselves if it wants all matches."""
 
     number: int
     devices: tuple[PoolDevice, ...] = ()

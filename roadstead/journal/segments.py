@@ -49,7 +49,7 @@ from roadstead.protocol.codec import CodecError
 
 
 class Reader:
-    """Reads a journal's records in order, and detects damage.
+    """Read a journal's records in order, and detect damage.
 
     last_lsn: valid after all records were read. epoch: the highest of any writer. tail: torn bytes,
     to be cut. closed: the end, if its writer shut down cleanly. ends: where each segment ends.

@@ -122,7 +122,7 @@ class TopologyScores:
 
 @dataclass(frozen=True, slots=True)
 class FilterState:
-    """What Filter reads: the counts, and lookups derived from them, which need no comparison.
+    """Input of Filter: the counts, and lookups derived from them, which need no comparison.
 
     affinity, anti_affinity: one for each topology key of the pod's own terms. existing_anti: one
     for each topology key of the counts. is_first: no pod matches the pod's affinity terms, but the

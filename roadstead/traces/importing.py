@@ -21,7 +21,7 @@ REASON_REPEATED = "the name of an earlier pod"
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """How to import. sample: the share of jobs to keep, chosen by a hash of seed and id."""
+    """Options of an import. sample: the share of jobs to keep, chosen by a hash of seed and id."""
 
     on_error: OnError = "stop"
     sample: float = 1.0
@@ -30,7 +30,7 @@ class ImportOptions:
 
 @dataclass(frozen=True, slots=True)
 class ImportResult:
-    """What was imported.
+    """Summary of an import.
 
     rows: of the files. classes: number of different pods (pod classes). left_out: reason → count
     and first row. digest: hash of the content of the trace file.
