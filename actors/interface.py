@@ -18,19 +18,14 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-from roadstead.protocol.codec import (
-    CodecError,
-    DecodeLimits,
-    Envelope,
-    from_wire,
-    to_message,
-)
+from roadstead.protocol.codec import Envelope, from_wire, to_message
 from roadstead.protocol.errors import (
     IllegalTransitionError,
     InputError,
     RoadsteadError,
     UnsupportedError,
 )
+from roadstead.protocol.plain_data import CodecError, DecodeLimits
 from roadstead.report.ray_nodes import RayNodeUse
 
 Q = TypeVar("Q")

@@ -23,7 +23,8 @@ from roadstead.actors.messages.common import STATUS, ActorStatus
 from roadstead.actors.messages.process import FENCE, PROCESS_CALLS, Fences
 from roadstead.actors.runtime.process_calls import answer_process_call
 from roadstead.actors.runtime.transcript import Transcript
-from roadstead.protocol.codec import DecodeLimits, Envelope, from_wire, to_message, to_wire
+from roadstead.protocol.codec import Envelope, from_wire, to_message, to_wire
+from roadstead.protocol.plain_data import DecodeLimits
 
 
 def error_reply(failure: BaseException) -> bytes:

@@ -32,8 +32,8 @@ from roadstead.actors.runtime.ray_heartbeats import (
 from roadstead.actors.runtime.ray_logs import LogLocation, read_on_node
 from roadstead.actors.runtime.ray_metrics import MetricsPublisher
 from roadstead.garbage_collection import tune_gc
-from roadstead.protocol.codec import DecodeLimits
 from roadstead.protocol.errors import InputError
+from roadstead.protocol.plain_data import DecodeLimits
 
 END_AFTER_S = 0.1
 """Delay before this process exits, so that the reply can be sent first."""

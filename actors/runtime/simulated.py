@@ -29,7 +29,7 @@ from roadstead.actors.interface import (
 from roadstead.actors.runtime.dispatch import Dispatcher
 from roadstead.actors.runtime.simulated_network import Network
 from roadstead.actors.runtime.virtual_time import VirtualLoop
-from roadstead.protocol.codec import DecodeLimits
+from roadstead.protocol.plain_data import DecodeLimits
 from roadstead.report.ray_nodes import RayNodeUse
 
 OUTSIDE = "client"

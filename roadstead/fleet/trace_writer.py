@@ -28,8 +28,9 @@ from roadstead.fleet.trace_frames import (
     PodsFrame,
     TracePods,
 )
-from roadstead.protocol.codec import pack, to_wire
+from roadstead.protocol.codec import to_wire
 from roadstead.protocol.errors import InputError
+from roadstead.protocol.plain_data import pack
 
 COMPRESSION_LEVEL = 6
 T = TypeVar("T")

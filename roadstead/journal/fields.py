@@ -25,8 +25,9 @@ from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.run_mark import RunMark
 from roadstead.journal.records import RecordKind
-from roadstead.protocol.codec import DecodeLimits, from_wire, pack, to_wire, unpack
+from roadstead.protocol.codec import from_wire, to_wire
 from roadstead.protocol.errors import RoadsteadError, cut_short
+from roadstead.protocol.plain_data import DecodeLimits, pack, unpack
 
 Facts = PodFacts | NodeFacts | ClusterFacts | Rules | RunMark | BoundClaims
 FACTS: tuple[type[Facts], ...] = (PodFacts, NodeFacts, ClusterFacts, Rules, RunMark, BoundClaims)

@@ -45,7 +45,7 @@ from roadstead.journal.headers import (
 )
 from roadstead.journal.records import JournalError, JournalRecord, Records
 from roadstead.journal.segment_end import Closed, DamagedError, SegmentEnd, UnreadBytes
-from roadstead.protocol.codec import CodecError
+from roadstead.protocol.plain_data import CodecError
 
 
 class Reader:

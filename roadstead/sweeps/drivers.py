@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-from roadstead.protocol.codec import pack
 from roadstead.protocol.errors import RoadsteadError
+from roadstead.protocol.plain_data import pack
 from roadstead.sweeps.functions import run_task
 from roadstead.sweeps.tasks import Start, Work
 

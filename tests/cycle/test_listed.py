@@ -26,7 +26,8 @@ from roadstead.kernel.decision_counts import DecisionCounts
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.nodes.table import NodeTable
 from roadstead.plugins.in_tree import in_tree_registry
-from roadstead.protocol.codec import from_wire, pack, to_wire, unpack
+from roadstead.protocol.codec import from_wire, to_wire
+from roadstead.protocol.plain_data import pack, unpack
 from tests.builders import node, pod, require, taint
 from tests.inside import kernel_totals
 

@@ -14,7 +14,7 @@ from roadstead.actors.messages import STATUS, ActorStatus
 from roadstead.actors.runtime.simulated import SimulatedRuntime
 from roadstead.actors.runtime.simulated_network import NO_FAULTS, SELDOM, Faults, Network
 from roadstead.actors.runtime.virtual_time import VIRTUAL_START_S, StalledError, run_virtual
-from roadstead.protocol.codec import DecodeLimits
+from roadstead.protocol.plain_data import DecodeLimits
 
 LONG_S = 3600.0
 
