@@ -56,7 +56,7 @@ def lacks_capacity(plan: Plan, view: VisiblePools, in_use: DevicesInUse) -> bool
 
 
 def _is_plain(choice: Choice) -> bool:
-    """Whether a choice wants one device; with more, upstream may crash (`choosing.py`)."""
+    """Whether a choice wants one device; with more, upstream may crash (`chosen_devices.py`)."""
     return not choice.is_all and choice.facts.count == 1 and not choice.facts.has_admin_access
 
 

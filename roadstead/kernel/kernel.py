@@ -5,7 +5,7 @@
                           │  └── totals of new classes, normalization for other groups of rows
                           └──► flush(): placements are applied to the table
 
-A kernel covers some of the classes: those whose plugins it computes (`cover.py`). The caller
+A kernel covers some of the classes: those whose plugins it computes (`covered_classes`). The caller
 decides all other pods, and pods without a feasible row. c is the index of a covered class in all
 arrays (`arrays.py`). Rows with equal raw static scores are one normalization group: their
 normalized scores are equal. A position is the index of a row in the order of tie-breaks.

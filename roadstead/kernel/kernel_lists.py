@@ -2,7 +2,7 @@
 
 A worker lists the best of its rows (`list_best`). The scheduler receives such lists
 (`Kernel.use_lists`), and its kernel decides by them as long as they suffice; see `compiled_lists`.
-The module `lists` has the form in which lists are merged and passed to compiled code.
+The module `best_rows` has the form in which lists are merged and passed to compiled code.
 """
 
 from __future__ import annotations
