@@ -9,19 +9,19 @@ MODULE_LINES_MAX = 400
 
 LARGER = {
     "roadstead/framework/evaluation.py": (
-        505,
+        530,
         "one class whose methods share the state of one search: codes, positions, scores",
     ),
     "roadstead/framework/plugin.py": (
-        480,
+        500,
         "the interface that users' plugins implement; most lines are its documentation",
     ),
     "roadstead/queue/core.py": (
-        425,
+        450,
         "the state machine of the queue: one short method for each event",
     ),
     "roadstead/simulator/engine.py": (
-        495,
+        530,
         "the event loop of a simulated run: one short handler for each event and command",
     ),
 }
