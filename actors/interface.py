@@ -18,19 +18,14 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-from roadstead.protocol.codec import (
-    CodecError,
-    DecodeLimits,
-    Envelope,
-    from_wire,
-    to_message,
-)
+from roadstead.protocol.codec import Envelope, from_wire, to_message
 from roadstead.protocol.errors import (
     IllegalTransitionError,
     InputError,
     RoadsteadError,
     UnsupportedError,
 )
+from roadstead.protocol.plain_data import CodecError, DecodeLimits
 from roadstead.report.ray_nodes import RayNodeUse
 
 Q = TypeVar("Q")
@@ -190,7 +185,7 @@ Announce = Callable[[str], None]
 
 
 class Runtime(Directory, Protocol):
-    """What starts, looks up and ends actors: inline, Ray or simulated."""
+    """Interface that starts, looks up and ends actors: inline, Ray or simulated."""
 
     def report_to(self, announce: Announce) -> None:
         """Send messages for the user, such as what a start waits for, to this function."""

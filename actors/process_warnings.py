@@ -88,7 +88,7 @@ class ProcessWarnings(logging.Handler):
 
 
 class WarningLimit:
-    """Which warnings of all processes the user sees: `MAX_LINES` in each `WINDOW_S`.
+    """Selection of the warnings that the user sees: `MAX_LINES` in each `WINDOW_S`.
 
     _began_s: start of the present window. _shown, _left_out: numbers of lines in it.
     """

@@ -17,7 +17,7 @@ from roadstead.config.decode import decode, decode_document
 from roadstead.config.defaults import set_defaults
 from roadstead.config.errors import ConfigError
 from roadstead.config.go_struct import to_document, with_sorted_keys
-from roadstead.config.legacy.notes import Note
+from roadstead.config.legacy.notes import TranslationNote
 from roadstead.config.legacy.plugins import REMOVED_ARGS_MODELS
 from roadstead.config.legacy.read import read_older
 from roadstead.config.model import SchedulerConfig
@@ -44,7 +44,7 @@ class LoadedConfig:
     config: SchedulerConfig
     document: Mapping[str, Any]
     source: str
-    notes: tuple[Note, ...] = ()
+    notes: tuple[TranslationNote, ...] = ()
 
     def effective(self) -> dict[str, dict[str, list[dict[str, Any]]]]:
         """Return profile → extension point → plugins in execution order; weights at `score`."""
@@ -75,7 +75,7 @@ def load_config(
     found there; ValueError if an extra plugin has an in-tree name or an unknown extension point.
     """
     points_of = points_table(extra_plugins, as_upstream=as_upstream)
-    notes: tuple[Note, ...] = ()
+    notes: tuple[TranslationNote, ...] = ()
     if as_upstream:
         decoded = decode(text, source=source)
     else:

@@ -42,7 +42,7 @@ CPU_AND_MEMORY: Final = (ResourceSpec("cpu"), ResourceSpec("memory"))
 
 @dataclass(frozen=True, slots=True)
 class ScoringStrategy:
-    """How NodeResourcesFit scores. The function is set if the type is RequestedToCapacityRatio."""
+    """Scoring strategy of NodeResourcesFit. The function is set for RequestedToCapacityRatio."""
 
     type: ScoringStrategyType = "LeastAllocated"
     resources: tuple[ResourceSpec, ...] = CPU_AND_MEMORY

@@ -44,7 +44,7 @@ def check_address(address: str) -> str:
 
 
 class RayOptions(SettingsModel):
-    """Which Ray a run uses. All fields but `address` apply to a Ray that the run joins."""
+    """The Ray of a run. All fields but `address` apply to a Ray that the run joins."""
 
     address: Annotated[str, AfterValidator(check_address)] | None = None
     """`local`: a Ray of the run's own, on this machine. `auto`: the Ray that runs on this machine.

@@ -51,7 +51,7 @@ def _refused(rule: str, source: str, path: KeyPath = ()) -> ConfigError:
 
 
 class _Converter:
-    """Converts values as Go does from YAML to JSON, and counts them."""
+    """Convert values as Go does from YAML to JSON, and count them."""
 
     def __init__(self, source: str, *, is_json: bool) -> None:
         self.source, self.is_json = source, is_json

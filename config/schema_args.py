@@ -47,7 +47,7 @@ class V1RequestedToCapacityRatio(GoStruct):
 
 
 class V1ScoringStrategy(GoStruct):
-    """How NodeResourcesFit scores."""
+    """Scoring strategy of NodeResourcesFit."""
 
     type: Str = ""
     resources: list[V1ResourceSpec] | None = None

@@ -14,7 +14,7 @@ _NOT_A_STRING_IN_GO: Final = re.compile(r"[yYnN]|[-+.0-9][-+.0-9a-fA-FxXoO_]*")
 
 
 class _GoDumper(yaml.SafeDumper):
-    """Writes YAML as Go does: a text that Go would read as another type is quoted."""
+    """Write YAML as Go does: a text that Go would read as another type is quoted."""
 
     def ignore_aliases(self, data: object) -> bool:
         """Never write aliases, because the document is read by people."""

@@ -1,14 +1,12 @@
-"""The wire format: bounded msgpack, envelopes, and frozen dataclasses as compact lists.
+"""The wire format: envelopes, and frozen dataclasses as compact lists of plain data.
 
-Input is not trusted: size, depth and number of items are bounded; extension types, repeated keys
-and trailing bytes are refused; no name in a message selects a class to build.
+Input is not trusted: `plain_data` bounds it, and no name in a message selects a class to build.
 """
 
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from functools import cache, partial
@@ -16,45 +14,16 @@ from operator import attrgetter, countOf, itemgetter
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
-import msgpack
-
 from roadstead.protocol.codec_memo import RepeatedValues, cached_encoder, repeats
-from roadstead.protocol.errors import RoadsteadError, cut_short
+from roadstead.protocol.errors import cut_short
+from roadstead.protocol.plain_data import DEFAULT_LIMITS, CodecError, DecodeLimits, pack, unpack
 
 VERSION = 1
-MSGPACK_DEPTH_MAX = 1024
-"""Nesting depth beyond which msgpack itself refuses."""
-
-_TIMESTAMP = re.compile(rb"[\xd4-\xd8]\xff|\xc7.\xff|\xc8..\xff|\xc9....\xff", re.DOTALL)
-"""The first bytes of a timestamp, the one extension type that msgpack decodes itself.
-
-Other data may contain these bytes too.
-"""
-
 T = TypeVar("T")
 """A dataclass of a message."""
 
 _Coder = Callable[[Any], Any]
 """Function that encodes or decodes one value; raises CodecError."""
-
-
-class CodecError(RoadsteadError):
-    """Bytes or data that the wire format does not allow."""
-
-
-@dataclass(frozen=True, slots=True)
-class DecodeLimits:
-    """Limits of one message. `max_items` counts the elements of all lists and maps.
-
-    Depth and items are counted one by one only if size and msgpack do not bound them already.
-    """
-
-    max_bytes: int = 256 * 1024 * 1024
-    max_depth: int = MSGPACK_DEPTH_MAX
-    max_items: int = 50_000_000
-
-
-DEFAULT_LIMITS = DecodeLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,47 +62,6 @@ class Envelope:
         return cast("Envelope", _decoder(cast("Any", cls))(parts[1:]))
 
 
-def pack(value: object) -> bytes:
-    """Encode plain data as msgpack; tuples become lists.
-
-    Raises:
-        CodecError: an unsupported type, an integer beyond 64 bits, or nesting that is too deep.
-    """
-    try:
-        return cast("bytes", msgpack.packb(value, use_bin_type=True))
-    except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise CodecError(f"cannot be packed: {cut_short(str(error))}") from None
-
-
-def unpack(data: bytes, limits: DecodeLimits = DEFAULT_LIMITS, *, typed: bool = False) -> object:
-    """Decode msgpack to plain data: None, bool, int, float, str, bytes, lists and maps.
-
-    typed: `from_wire` follows, whose types bound the depth and refuse unsupported types; only the
-    size is checked here.
-
-    Raises:
-        CodecError: too long, too deep, too many items, an extension type, a key that is not a
-            string, a repeated key in a map, trailing bytes, or not msgpack at all.
-    """
-    if len(data) > limits.max_bytes:
-        raise CodecError(f"{len(data)} bytes are more than {limits.max_bytes}")
-    try:
-        value = msgpack.unpackb(
-            data, strict_map_key=True, ext_hook=_refuse_extension, object_pairs_hook=_unique_keys
-        )
-    except msgpack.exceptions.StackError:
-        raise CodecError(f"nested deeper than {MSGPACK_DEPTH_MAX}") from None
-    except (ValueError, TypeError, msgpack.exceptions.UnpackException) as error:
-        text = cut_short(str(error) or type(error).__name__)
-        raise CodecError(f"not msgpack: {text}") from None
-    if typed:
-        return value
-    may_hold_timestamps = _TIMESTAMP.search(data) is not None
-    if may_hold_timestamps or limits.max_depth < MSGPACK_DEPTH_MAX or limits.max_items < len(data):
-        _check_items_and_depth(value, limits)
-    return value
-
-
 def to_wire(value: object) -> list[Any]:
     """Convert a dataclass to the list of its fields, nested ones likewise.
 
@@ -160,42 +88,6 @@ def from_wire(cls: type[T], data: object) -> T:
         CodecError: the data is no such list; the text names the field.
     """
     return cast("T", _decoder(cast("Any", cls))(data))
-
-
-def _refuse_extension(code: int, data: bytes) -> object:
-    raise CodecError(f"extension type {code} is refused")
-
-
-def _unique_keys(pairs: list[tuple[object, object]]) -> dict[object, object]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise CodecError("a map has the same key twice")
-    # msgpack also accepts bytes, which `strict_map_key` allows.
-    if not all(type(key) is str for key in found):
-        raise CodecError("a key of a map is not text")
-    return found
-
-
-def _check_items_and_depth(value: object, limits: DecodeLimits) -> None:
-    items, depth, level = 0, 0, [value]
-    while True:
-        if any(type(each) is msgpack.Timestamp for each in level):
-            raise CodecError("extension type -1 is refused")
-        level = [each for parent in level for each in _children(parent)]
-        if not level:
-            return
-        items, depth = items + len(level), depth + 1
-        if items > limits.max_items:
-            raise CodecError(f"more than {limits.max_items} items")
-        if depth > limits.max_depth:
-            raise CodecError(f"nested deeper than {limits.max_depth}")
-
-
-def _children(value: object) -> Iterator[object]:
-    if isinstance(value, list):
-        yield from value
-    elif isinstance(value, dict):
-        yield from value.values()
 
 
 def _unchanged(value: object) -> object:

@@ -48,7 +48,7 @@ SUFFIX_ERROR = "unable to parse quantity's suffix"
 
 
 class QuantityError(ValueError):
-    """Not a quantity, or too large to work with; the text is upstream's if it has one."""
+    """No quantity, or one that is too large to work with; the text is upstream's if it has one."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -20,7 +20,7 @@ Thresholds = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class GcTuning:
-    """When objects are searched (thresholds, of `gc`), and after which generation they freeze."""
+    """Times of searches (thresholds, of `gc`), and the generation after which objects freeze."""
 
     thresholds: Thresholds
     frozen_after: int

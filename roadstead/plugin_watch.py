@@ -46,7 +46,7 @@ OnStuck = Callable[[PluginCall], None]
 
 
 class PluginWatch:
-    """Watches the plugin calls of this process from its own thread."""
+    """Watch the plugin calls of this process from its own thread."""
 
     def __init__(self, deadline_s: float, on_stuck: OnStuck, grace_s: float = GRACE_S) -> None:
         self._deadline_s, self._grace_s, self._on_stuck = deadline_s, grace_s, on_stuck

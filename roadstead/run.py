@@ -30,8 +30,8 @@ from roadstead.framework.registry import Registry, extension_points
 from roadstead.lab.lab_run import LabRun, LabSetup
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.plugins.in_tree import in_tree_classes, in_tree_registry
-from roadstead.protocol.codec import DecodeLimits
 from roadstead.protocol.errors import InputError, cut_short
+from roadstead.protocol.plain_data import DecodeLimits
 from roadstead.report.concurrency import Concurrency
 from roadstead.report.result import ClaimedDevice, PendingPod, PlacedPod, PreemptedPod
 from roadstead.storage import BindingProfiles, StorageState
@@ -250,7 +250,7 @@ class RunOutcome:
 
 
 class Launcher(Protocol):
-    """Executes runs on actors."""
+    """Execute runs on actors."""
 
     def prepare(self, settings: Settings, log_dir: str) -> None:
         """Start the runtime in the background, before inputs are read; a run need not follow."""

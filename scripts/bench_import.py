@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How fast manifests are read: JSON objects, from text to facts.
+"""Speed of reading manifests: JSON objects, from text to facts.
 
     python scripts/bench_import.py [--objects 100000] [--runs 5]
 

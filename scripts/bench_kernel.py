@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How fast the kernel alone decides: pods on one table, from facts to rows, nothing around it.
+"""Speed of the kernel alone: pods on one table, from facts to rows, nothing around it.
 
 Seconds are those of the processor (one thread), so that what else a machine does matters less.
 
@@ -20,8 +20,8 @@ from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.plugin import Handle
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import Chooser, TieBreak
-from roadstead.kernel.coverage import Coverage
-from roadstead.kernel.start import load
+from roadstead.kernel.compiled_code import load
+from roadstead.kernel.decision_counts import DecisionCounts
 from roadstead.nodes.table import NodeTable
 from roadstead.plugins.in_tree import in_tree_registry
 
@@ -96,7 +96,7 @@ def main() -> None:
         "--reference", action="store_true", help="decide by the plugins, without the kernel"
     )
     options = parser.parse_args()
-    compiled_kernel = None if options.reference else CompiledKernel(load(), Coverage())
+    compiled_kernel = None if options.reference else CompiledKernel(load(), DecisionCounts())
     if compiled_kernel is not None:
         print(f"loaded in {load().started_s:.2f} s")
     for kind, classes in KINDS.items():

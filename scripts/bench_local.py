@@ -1,4 +1,4 @@
-"""What a decision costs in one process without actors: `LocalRun`, pods one at a time.
+"""Cost of a decision in one process without actors: `LocalRun`, pods one at a time.
 
     scripts/bench_local.py [--nodes N] [--pods P] [--batch B] [--no-kernel]
 
@@ -19,8 +19,8 @@ from roadstead.bench.calibration import calibrate
 from roadstead.config.settings import Settings
 from roadstead.cycle.batch import CompiledKernel
 from roadstead.facts.pod import PodFacts, PodIdentity
-from roadstead.kernel.coverage import Coverage
-from roadstead.kernel.start import load
+from roadstead.kernel.compiled_code import load
+from roadstead.kernel.decision_counts import DecisionCounts
 from roadstead.local.run import LocalRun
 from roadstead.run import RunPlan
 from roadstead.scenario.bench_plans import uniform_nodes
@@ -39,7 +39,7 @@ def main() -> int:
     parser.add_argument("--no-kernel", action="store_true", help="decide by the plugins alone")
     asked = parser.parse_args()
     hour_s = calibrate().processor_s
-    compiled_kernel = None if asked.no_kernel else CompiledKernel(load(), Coverage())
+    compiled_kernel = None if asked.no_kernel else CompiledKernel(load(), DecisionCounts())
     run = LocalRun(RunPlan(Settings(batch=asked.batch)), compiled_kernel=compiled_kernel)
     run.add_nodes(uniform_nodes(asked.nodes))
     facts = PodFacts(

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What each in-tree plugin costs for one pod on the reference path, from PreFilter to Normalize.
+"""Cost of each in-tree plugin for one pod on the reference path, from PreFilter to Normalize.
 
     python scripts/bench_plugins.py [--nodes 5000] [--running 20000] [--plugin NAME]
 

@@ -1,4 +1,4 @@
-"""What `roadstead fit` and `roadstead grow` cost on a large cluster, in processor time.
+"""Cost of `roadstead fit` and `roadstead grow` on a large cluster, in processor time.
 
     scripts/bench_what_if.py [--nodes N] [--pending P] [--only fit|grow]
 
@@ -22,7 +22,7 @@ from roadstead.facts.node import HOSTNAME_LABEL, ZONE_LABEL, NodeFacts
 from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.inputs.find_pod import InputPod
 from roadstead.inputs.node_catalog import catalog_of
-from roadstead.kernel.start import load
+from roadstead.kernel.compiled_code import load
 from roadstead.run import RunInputs, RunPlan
 from roadstead.whatif.fit import CountedSpec, FitQuestion, fit
 from roadstead.whatif.grow import grow

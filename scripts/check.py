@@ -47,7 +47,7 @@ BEHIND = ("nice", "-n", "5")
 """Runs a tool with lower priority: the check of the wheel takes longest, and calls to Ray in its
 demo have deadlines, which pass on a machine that computes."""
 
-COMPILE = "from roadstead.kernel.start import compile_in_process; compile_in_process()"
+COMPILE = "from roadstead.kernel.compiled_code import compile_in_process; compile_in_process()"
 
 QUICK = "--quick"
 QUICK_FOLDERS = (

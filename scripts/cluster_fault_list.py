@@ -1,4 +1,4 @@
-"""What `scripts/cluster_faults.py` does to the hosts of a Ray cluster, by the name of the fault."""
+"""Faults of `scripts/cluster_faults.py` on the hosts of a Ray cluster, by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Breaks the nodes of a Ray cluster during a run, and shows the results.
+"""Break the nodes of a Ray cluster during a run, and show the results.
 
     python scripts/cluster_faults.py                       every fault once
     python scripts/cluster_faults.py --faults control-power,scheduler-cut --times 10
@@ -74,7 +74,7 @@ def write_fleet(folder: Path, node_count: int = NODES, pods: int = PODS) -> tupl
 
 
 class Standstill(threading.Thread):
-    """Watches the size of a journal and its copy; `longest_s` since the fault.
+    """Watch the size of a journal and its copy; `longest_s` since the fault.
 
     Both, because a copy becomes the journal when the journal's host is lost.
     """

@@ -1,4 +1,4 @@
-"""Schedules a trace by submitted jobs, over three hosts, and shows where the time went.
+"""Schedule a trace by submitted jobs, over three hosts, and show where the time went.
 
     python scripts/cluster_job.py --trace openb.trace
     python scripts/cluster_job.py --trace openb.trace --jobs packed,plugin --wheels DIR

@@ -1,4 +1,4 @@
-"""Loses nodes of a Ray cluster, one after the other, and checks that no bind is lost.
+"""Lose nodes of a Ray cluster, one after the other, and check that no bind is lost.
 
     python scripts/cluster_soak.py --losses 200 --seed 1
 
@@ -46,7 +46,7 @@ RUN_S = 900.0
 
 
 class Losses(threading.Thread):
-    """Cuts the power of the two hosts in turn while a run lasts, and starts them again."""
+    """Cut the power of the two hosts in turn while a run lasts, and start them again."""
 
     def __init__(self, made: Sequence[Host], chance: random.Random, most: int) -> None:
         super().__init__(daemon=True)

@@ -33,7 +33,7 @@ class FigureError(Exception):
 
 
 class Need(StrEnum):
-    """What a figure needs besides the checkout, as an option of the script."""
+    """Input of a figure besides the checkout, as an option of the script."""
 
     OPENB = "openb"
     SLOW = "slow"

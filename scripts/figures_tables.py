@@ -24,7 +24,7 @@ GPU = "alibabacloud.com/gpu-milli"
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """How to make a table. commands: for `--list`. make: the new rows from the page's rows."""
+    """Recipe of a table. commands: for `--list`. make: the new rows from the page's rows."""
 
     commands: str
     make: Callable[[Rows, Run], Rows]
@@ -94,7 +94,7 @@ def swept(sweeps: Sequence[Sweep], page: Rows, run: Run) -> Rows:
     """Return the page's rows with the cells of all sweeps; a sweep skips rows without a number."""
     rows = [list(row) for row in page]
     for sweep in sweeps:
-        points: list[Point] = json.loads(run(f"{sweep.command} --format json", "."))["points"]
+        points: list[SweepPoint] = json.loads(run(f"{sweep.command} --format json", "."))["points"]
         for row in rows:
             number = re.match(r"[\d.]+", row[sweep.row_at])
             if number is None:
@@ -105,14 +105,14 @@ def swept(sweeps: Sequence[Sweep], page: Rows, run: Run) -> Rows:
     return rows
 
 
-class Point(TypedDict):
+class SweepPoint(TypedDict):
     """A combination of parameters in a sweep, as `roadstead stress --format json` prints it."""
 
     values: dict[str, object]
     figures: dict[str, dict[str, float]]
 
 
-def _point(points: Sequence[Point], wanted: Mapping[str, object]) -> Point:
+def _point(points: Sequence[SweepPoint], wanted: Mapping[str, object]) -> SweepPoint:
     for point in points:
         if all(point["values"].get(name) == value for name, value in wanted.items()):
             return point

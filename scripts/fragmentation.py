@@ -39,8 +39,8 @@ from roadstead.facts.pod import PodFacts  # noqa: E402
 from roadstead.fleet.gpu_devices import CAPACITY, with_gpu_devices  # noqa: E402
 from roadstead.fleet.openb import GPU_MILLI, GPU_RESOURCE  # noqa: E402
 from roadstead.fleet.trace import Trace  # noqa: E402
-from roadstead.kernel.coverage import Coverage  # noqa: E402
-from roadstead.kernel.start import load  # noqa: E402
+from roadstead.kernel.compiled_code import load  # noqa: E402
+from roadstead.kernel.decision_counts import DecisionCounts  # noqa: E402
 from roadstead.protocol.quantity import parse_quantity  # noqa: E402
 from roadstead.queue.reports import PendingReason  # noqa: E402
 from roadstead.scenario.bench_plans import LIFECYCLE, LIMITS, TIMINGS  # noqa: E402
@@ -164,7 +164,7 @@ class Curve(Recorder):
 
     @property
     def asked_gpu(self) -> list[int]:
-        """What each of the typical pods requests of GPUs."""
+        """GPU requests of the typical pods."""
         return [gpu_of(facts) for facts, _ in self.typical]
 
     def sample(self, engine: Engine) -> None:
@@ -325,7 +325,7 @@ def main() -> int:
     )  # fmt: skip
     parser.add_argument("--json", type=Path, help="write every run's figures to this file")
     asked = parser.parse_args()
-    trace, compiled_kernel = read_openb(asked.trace), CompiledKernel(load(), Coverage())
+    trace, compiled_kernel = read_openb(asked.trace), CompiledKernel(load(), DecisionCounts())
     devices = None
     if asked.gpus == DEVICES:
         trace, devices = as_devices(trace)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How speed grows with nodes, pods, classes and schedulers: figures as JSON, plots as SVG.
+"""Speed by numbers of nodes, pods, classes and schedulers: figures as JSON, plots as SVG.
 
     scripts/growth.py OUT                    all axes: OUT/growth.json, OUT/growth-AXIS.svg
     scripts/growth.py OUT --only nodes       one axis
@@ -35,7 +35,7 @@ TEMPLATES = ROOT / "roadstead" / "bench" / "workloads" / "templates"
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class GrowthPoint:
     """One point of an axis: a workload by name, or numbers of nodes and pods."""
 
     x: float
@@ -51,29 +51,31 @@ class Point:
         return f"{self.line} {self.x:g}"
 
 
-def _nodes() -> Iterator[Point]:
+def _nodes() -> Iterator[GrowthPoint]:
     for nodes in (100, 1_000, 5_000, 20_000, 100_000):
         pods = min(10_000, 40 * nodes)
-        yield from (Point(nodes, runtime, runtime, "", nodes, pods) for runtime in RUNTIMES)
+        yield from (GrowthPoint(nodes, runtime, runtime, "", nodes, pods) for runtime in RUNTIMES)
 
 
-def _pods() -> Iterator[Point]:
+def _pods() -> Iterator[GrowthPoint]:
     for pods in (1_000, 5_000, 20_000, 100_000):
-        yield from (Point(pods, runtime, runtime, "", 5_000, pods) for runtime in RUNTIMES)
+        yield from (GrowthPoint(pods, runtime, runtime, "", 5_000, pods) for runtime in RUNTIMES)
 
 
-def _classes() -> Iterator[Point]:
+def _classes() -> Iterator[GrowthPoint]:
     for runtime in RUNTIMES:
-        yield Point(1, runtime, runtime)
-        yield Point(10, runtime, runtime, "TenClasses/5000Nodes_50000Pods")
-        yield Point(10_000, runtime, runtime, "AllDistinct/5000Nodes_10000Pods")
+        yield GrowthPoint(1, runtime, runtime)
+        yield GrowthPoint(10, runtime, runtime, "TenClasses/5000Nodes_50000Pods")
+        yield GrowthPoint(10_000, runtime, runtime, "AllDistinct/5000Nodes_10000Pods")
 
 
-def _schedulers() -> Iterator[Point]:
+def _schedulers() -> Iterator[GrowthPoint]:
     for mode in ("shared", "partitioned"):
         for schedulers in (1, 2, 4, 8):
             flags = ("--schedulers", str(schedulers), "--mode", mode)
-            yield Point(schedulers, f"{mode}, ray", "ray", nodes=50_000, pods=20_000, flags=flags)
+            yield GrowthPoint(
+                schedulers, f"{mode}, ray", "ray", nodes=50_000, pods=20_000, flags=flags
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ class Axis:
     varied: str
     x_title: str
     fixed: str
-    points: Callable[[], Iterator[Point]]
+    points: Callable[[], Iterator[GrowthPoint]]
 
 
 AXES = {
@@ -109,7 +111,7 @@ AXES = {
 }
 
 
-def workload(point: Point) -> str:
+def workload(point: GrowthPoint) -> str:
     """Return a file in scheduler_perf's format (JSON is YAML): pods for empty nodes."""
     steps = [
         {"opcode": "createNodes", "countParam": "$nodes"},
@@ -121,7 +123,7 @@ def workload(point: Point) -> str:
     return json.dumps([case | {"workloads": [only]}])
 
 
-def measure(point: Point) -> dict[str, float | str]:
+def measure(point: GrowthPoint) -> dict[str, float | str]:
     """Return pods per second, memory and commit of one run."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "growth.yaml"

@@ -1,4 +1,4 @@
-"""Measures what a second copy of the journal costs, on three hosts of this machine.
+"""Measure what a second copy of the journal costs, on three hosts of this machine.
 
     python scripts/journal_copy_cost.py                     4 pairs of runs for each batch size
     python scripts/journal_copy_cost.py --pairs 8 --batches 64,2048

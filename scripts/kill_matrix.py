@@ -1,4 +1,4 @@
-"""Kills each process of a run on Ray in each of its phases, and reports the result.
+"""Kill each process of a run on Ray in each of its phases, and report the result.
 
     python scripts/kill_matrix.py                            every cell once
     python scripts/kill_matrix.py --phase output --victim driver
@@ -106,7 +106,7 @@ class Cell:
 
 
 class Killer(ActorLauncher):
-    """Executes a run in this process, and kills one of its processes in one phase."""
+    """Execute a run in this process, and kill one of its processes in one phase."""
 
     def __init__(self, phase: str, victim: str, folder: Path) -> None:
         super().__init__()

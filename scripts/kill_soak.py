@@ -1,4 +1,4 @@
-"""Kills actors at random moments of one run after another, and reports the result.
+"""Kill actors at random moments of one run after another, and report the result.
 
     python scripts/kill_soak.py --kills 1000            on Ray, processes by SIGKILL
     python scripts/kill_soak.py --kills 100 --inline    in this process, actors destroyed

@@ -70,8 +70,8 @@ Plant = Callable[[Mutant], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    """What one killer found for one mutant, None for nothing; processor time in seconds."""
+class KillerResult:
+    """Finding of one killer for one mutant, None for nothing; processor time in seconds."""
 
     mutant: Mutant
     killer: str
@@ -146,7 +146,7 @@ def _work(plant: Plant, kill: Kill, mutant: Mutant, answer: Connection) -> None:
 
 def side_by_side(
     jobs: Sequence[Job], processes: int, plant: Plant, killers: Mapping[str, Kill]
-) -> Iterator[Result]:
+) -> Iterator[KillerResult]:
     """Yield results as they arrive, from up to `processes` forks of this process at a time."""
     context = multiprocessing.get_context("fork")
     waiting = list(reversed(jobs))
@@ -170,7 +170,7 @@ def side_by_side(
                 found, cpu_s = f"its process ended with {process.exitcode}", float(CPU_S)
             ready.close()
             process.join()
-            yield Result(mutant, killer, found, cpu_s)
+            yield KillerResult(mutant, killer, found, cpu_s)
 
 
 def _host(
@@ -188,7 +188,9 @@ def _host(
     os._exit(0)
 
 
-def _hosted(host: Host, jobs: Sequence[Job], processes: int, reach: Reach) -> Iterator[Result]:
+def _hosted(
+    host: Host, jobs: Sequence[Job], processes: int, reach: Reach
+) -> Iterator[KillerResult]:
     """Yield a host's results as they arrive. SystemExit if it ends before the last one."""
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe(duplex=False)
@@ -206,7 +208,7 @@ def _hosted(host: Host, jobs: Sequence[Job], processes: int, reach: Reach) -> It
 
 def run(
     jobs: Sequence[Job], rounds: int, processes: int, reaches: Mapping[str, Reach]
-) -> Iterator[Result]:
+) -> Iterator[KillerResult]:
     """Yield results as they arrive: of mutants in functions (from hosts), then of other mutants."""
     groups: dict[tuple[str, tuple[str, ...]], list[Job]] = {}
     cold: list[Job] = []
@@ -236,10 +238,10 @@ def package_of(mutant: Mutant) -> str:
     return mutant.path.split("/")[1].removesuffix(".py")
 
 
-def table(results: Sequence[Result]) -> list[str]:
+def table(results: Sequence[KillerResult]) -> list[str]:
     """Return the share found per package and killer; same: mutants without effect, excluded."""
     lines = [f"{'package':<12} {'killer':<11} {'found':>6} {'of':>5} {'same':>5} {'share':>6}"]
-    groups: dict[tuple[str, str], list[Result]] = {}
+    groups: dict[tuple[str, str], list[KillerResult]] = {}
     for each in results:
         for name in (package_of(each.mutant), "all"):
             groups.setdefault((name, each.killer), []).append(each)

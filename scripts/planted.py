@@ -1,4 +1,4 @@
-"""Plants each of the bugs of tests/simulation/planted.py and looks for a seed that finds it.
+"""Plant each of the bugs of tests/simulation/planted.py and look for a seed that finds it.
 
     scripts/planted.py [--only WORDS] [--processes P]
 

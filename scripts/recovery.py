@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How long the binder takes to recover: from a journal of many binds to the state they left.
+"""Time of the binder's recovery: from a journal of many binds to the state they left.
 
     scripts/recovery.py                      a million binds: from records, then from a snapshot
     scripts/recovery.py --pods 100000 --nodes 1000
@@ -53,7 +53,7 @@ SHAPES = [
 
 
 class Steps:
-    """Prints progress on standard error, ten times on the way."""
+    """Print progress on standard error, ten times on the way."""
 
     def __init__(self, what: str, total: int) -> None:
         self._what, self._total, self._done, self._said = what, max(1, total), 0, 0

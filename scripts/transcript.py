@@ -23,8 +23,9 @@ import roadstead.actors.messages  # noqa: E402, F401  (declares the methods)
 from roadstead.actors.interface import METHODS, clock_s  # noqa: E402
 from roadstead.actors.messages import PackedChanges  # noqa: E402
 from roadstead.actors.runtime.transcript import SavedTranscript, read_transcript  # noqa: E402
-from roadstead.protocol.codec import CodecError, Envelope, from_wire  # noqa: E402
+from roadstead.protocol.codec import Envelope, from_wire  # noqa: E402
 from roadstead.protocol.errors import cut_short, printable  # noqa: E402
+from roadstead.protocol.plain_data import CodecError  # noqa: E402
 
 BODY_MAX_CHARS = 400
 

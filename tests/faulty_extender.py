@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 import yaml
 
-from roadstead.extenders.caller import InProcess, TransportError
+from roadstead.extenders.caller import InProcessExtenders, TransportError
 from roadstead.extenders.http import HttpCaller
 
 URL = "http://extender.test/faulty"
@@ -67,7 +67,7 @@ class Faults:
     calls: list = field(default_factory=list)
 
     def __post_init__(self):
-        self.caller_of = InProcess(self._caller)
+        self.caller_of = InProcessExtenders(self._caller)
         self._random = random.Random(f"extender {self.seed}")
         self._failed = Counter()
 
@@ -93,7 +93,7 @@ class _Transport:
 
     faults: Faults
     config: object
-    clock: InProcess
+    clock: InProcessExtenders
 
     def post(self, verb, body):
         faults, payload = self.faults, json.loads(body)

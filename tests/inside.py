@@ -10,10 +10,10 @@ from roadstead.actors.scheduler.scheduler_nodes import SchedulerNodes
 from roadstead.actors.scheduler.scorers import Scorers
 from roadstead.attempts.attempt_store import AttemptStore
 from roadstead.attempts.core import AttemptsCore
+from roadstead.binder.batch_start import Unflushed
 from roadstead.binder.core import BinderCore
 from roadstead.binder.pods import BinderState
 from roadstead.binder.tokens import TokenMemory
-from roadstead.binder.undo import Unflushed
 from roadstead.cache.core import CacheCore
 from roadstead.cache.deadlines import AssumeDeadlines
 from roadstead.cache.pods import CacheEvent, CacheRecord

@@ -36,7 +36,7 @@ comparison takes up to 50 µs for each, and blocks the actor: 0.6 s without a bi
 
 
 class CacheRecovery:
-    """Ends attempts whose scheduler does not end them. reports: sends freed pods to the queue."""
+    """End attempts whose scheduler does not end them. reports: sends freed pods to the queue."""
 
     def __init__(
         self, cache: SchedulerCache, reports: ReleaseReports, directory: Directory, call_s: float

@@ -26,7 +26,7 @@ PAUSE_S = 1.0
 
 
 class WorkerRefill:
-    """Fills workers one at a time, because each fill sends the whole cluster.
+    """Fill workers one at a time, because each fill sends the whole cluster.
 
     fill: sends a worker the whole state, or raises. is_behind: whether a worker receives no
     changes.

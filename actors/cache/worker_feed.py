@@ -4,7 +4,7 @@
            └── the worker is idle ──► waits, `WAIT_S` at most ──► sent with the next changes
 
 A message costs the cache more than the changes in it: with four workers and one message for each
-change, its process needed a third more time (SchedulingBasic). A delay is harmless: no decision
+change, its process needed a third more time (SchedulingBasic). A delay changes no decision: none
 depends on the state of a worker. Changes for several workers are joined once (`Joiner`).
 """
 

@@ -11,7 +11,8 @@ from roadstead.actors.interface import method
 from roadstead.cycle.messages import RankAnswer, RankRequest, ScoreAnswer, ScoreRequest
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.node_list import NodeList
-from roadstead.protocol.codec import from_wire, pack, to_message, unpack
+from roadstead.protocol.codec import from_wire, to_message
+from roadstead.protocol.plain_data import pack, unpack
 from roadstead.storage import StorageChange
 
 NO_NODES = NodeList()

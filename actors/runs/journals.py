@@ -25,8 +25,9 @@ from roadstead.journal.headers import FINISHED
 from roadstead.journal.records import JournalError
 from roadstead.journal.segments import is_closed
 from roadstead.journal_copy.folder import INCOMPLETE, free_name
-from roadstead.protocol.codec import pack, to_wire
+from roadstead.protocol.codec import to_wire
 from roadstead.protocol.errors import InputError, cut_short
+from roadstead.protocol.plain_data import pack
 from roadstead.report.result import PlacedPod
 from roadstead.run import RunInputs, RunOutcome, RunPlan
 

@@ -163,7 +163,7 @@ class ActorLauncher:
 
     def run_lab(self, inputs: RunInputs, plan: RunPlan, lab: LabSetup) -> LabRun:
         """Schedule all inputs on a lab's actors and measure the run. RoadsteadError if it fails."""
-        from roadstead.actors.runs.stress import measure_run, supervisor_for, virtual_runtime
+        from roadstead.actors.runs.lab_run import measure_run, supervisor_for, virtual_runtime
 
         plan = with_journal(plan, inputs)
 

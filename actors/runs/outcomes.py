@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from roadstead.journal.headers import OUTCOME
-from roadstead.protocol.codec import CodecError, DecodeLimits, from_wire, pack, to_wire, unpack
+from roadstead.protocol.codec import from_wire, to_wire
+from roadstead.protocol.plain_data import CodecError, DecodeLimits, pack, unpack
 from roadstead.report.concurrency import Concurrency
 from roadstead.report.ray_nodes import RayNodeUse
 from roadstead.report.result import ClaimedDevice, PendingPod, PlacedPod, PreemptedPod
@@ -25,7 +26,7 @@ _LIMITS = DecodeLimits(max_bytes=1 << 32, max_items=1 << 31)
 
 @dataclass(frozen=True, slots=True)
 class _Cause:
-    """Why pods are pending; stored once for all pods that share it."""
+    """Reasons of pending pods; stored once for all pods that share them."""
 
     message: str
     reasons: tuple[tuple[str, int], ...]

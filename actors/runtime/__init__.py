@@ -1,1 +1,1 @@
-"""What runs actors: in this process, on Ray, or simulated; from an envelope to its handler."""
+"""Runtimes of actors: in this process, on Ray, or simulated; from an envelope to its handler."""

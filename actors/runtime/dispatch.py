@@ -23,7 +23,8 @@ from roadstead.actors.messages.common import STATUS, ActorStatus
 from roadstead.actors.messages.process import FENCE, PROCESS_CALLS, Fences
 from roadstead.actors.runtime.process_calls import answer_process_call
 from roadstead.actors.runtime.transcript import Transcript
-from roadstead.protocol.codec import DecodeLimits, Envelope, from_wire, to_message, to_wire
+from roadstead.protocol.codec import Envelope, from_wire, to_message, to_wire
+from roadstead.protocol.plain_data import DecodeLimits
 
 
 def error_reply(failure: BaseException) -> bytes:
@@ -97,7 +98,7 @@ class Dispatcher:
             release()
 
     async def _handle(self, envelope: Envelope, data: bytes) -> object:
-        # Epoch 0 is that of senders without lives, such as the client.
+        # Epoch 0 is that of senders without incarnations, such as the client.
         if envelope.epoch < self._fences.get(envelope.token, 0) and envelope.epoch:
             raise FencedError(f"{self.name}: {envelope.token} of epoch {envelope.epoch} is over")
         if envelope.kind in PROCESS_CALLS:

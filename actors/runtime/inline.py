@@ -26,7 +26,7 @@ from roadstead.actors.interface import (
     decode_reply,
 )
 from roadstead.actors.runtime.dispatch import Dispatcher
-from roadstead.protocol.codec import DecodeLimits
+from roadstead.protocol.plain_data import DecodeLimits
 from roadstead.report.ray_nodes import RayNodeUse
 
 _Message = tuple[bytes, "asyncio.Future[bytes]"]

@@ -10,26 +10,26 @@ import threading
 
 from roadstead.actors.logs import ROOT, log
 from roadstead.cycle.batch import CompiledKernel
-from roadstead.kernel.coverage import Coverage
-from roadstead.kernel.start import load, loaded
+from roadstead.kernel.compiled_code import load, loaded
+from roadstead.kernel.decision_counts import DecisionCounts
 
 LOAD_AFTER_PODS = 256
 """Number of pods, in one batch or in several, from which loading the kernel pays."""
 
 
 class KernelLoader:
-    """Loads the kernel once, in its own thread, after `LOAD_AFTER_PODS` pods."""
+    """Load the kernel once, in its own thread, after `LOAD_AFTER_PODS` pods."""
 
     def __init__(self, owner: str, *, enabled: bool) -> None:
         self._owner = owner
         self._enabled = enabled
-        self._compiled_kernel = CompiledKernel(None, Coverage())
+        self._compiled_kernel = CompiledKernel(None, DecisionCounts())
         self._thread: threading.Thread | None = None
         self._pods = 0
 
     @property
-    def coverage(self) -> Coverage:
-        return self._compiled_kernel.coverage
+    def decision_counts(self) -> DecisionCounts:
+        return self._compiled_kernel.decision_counts
 
     def compiled_kernel(self, pods: int) -> CompiledKernel | None:
         """Return the kernel, which may not be loaded yet, for a batch of so many pods.

@@ -36,7 +36,7 @@ def probe(nonce_path: str) -> dict[str, str]:
     try:
         importlib.import_module("roadstead.actors.supervisor.supervisor")
         package = importlib.import_module("roadstead")
-        kernel = importlib.import_module("roadstead.kernel.start")
+        kernel = importlib.import_module("roadstead.kernel.compiled_code")
         files = importlib.import_module("roadstead.package_files")
         found |= {"version": package.__version__, "folder": str(files.PACKAGE_FOLDER)}
         found["digest"] = files.package_digest()

@@ -21,7 +21,7 @@ async def answer_process_call(kind: str, body: object) -> object:
 
 
 def _load_kernel() -> None:
-    from roadstead.kernel.start import load
+    from roadstead.kernel.compiled_code import load
 
     logger = logging.getLogger(f"{ROOT}.kernel")
     try:

@@ -34,8 +34,8 @@ from roadstead.actors.runtime.ray_heartbeats import (
 from roadstead.actors.runtime.ray_logs import LogLocation, read_on_node
 from roadstead.actors.runtime.ray_metrics import MetricsPublisher
 from roadstead.garbage_collection import tune_gc
-from roadstead.protocol.codec import DecodeLimits
 from roadstead.protocol.errors import InputError
+from roadstead.protocol.plain_data import DecodeLimits
 
 END_AFTER_S = 0.1
 """Delay before this process exits, so that the reply can be sent first."""
@@ -43,7 +43,7 @@ END_AFTER_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class HostSetup:
-    """What a process does besides its actors' work.
+    """Work of a process besides that of its actors.
 
     run: name of the run on a joined cluster (one that existed before the run). logs: where it
     writes its log. metrics_interval_s: between two publications of metrics, 0 for none. driver,

@@ -1,4 +1,4 @@
-"""Why Ray cannot be joined: texts for the user, and the question that Ray asks too slowly."""
+"""Failures to join Ray: texts for the user, and the question that Ray asks too slowly."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ from roadstead.actors.logs import LOG_SUFFIX, open_log
 from roadstead.actors.runtime.ray_joining import first_line
 from roadstead.actors.runtime.ray_placement import RayNode, role_of
 from roadstead.actors.runtime.transcript import SUFFIX
-from roadstead.protocol.codec import CodecError, DecodeLimits, pack, unpack
+from roadstead.protocol.plain_data import CodecError, DecodeLimits, pack, unpack
 
 PART_BYTES = 64 * 1024
 """Size of the part in one reply: Ray sends replies below 100 kB without its object store."""
@@ -50,7 +50,7 @@ LogRequest = Callable[[str, int, int], Awaitable[bytes]]
 
 @dataclass(frozen=True, slots=True)
 class LogLocation:
-    """Where a process writes its log.
+    """Place of the log of a process.
 
     folder: on the machine of the process; "" for no log. run: the unique name of a run; if set, its
     folder on the node of the process is used instead. name: of the file; "" for the name of the

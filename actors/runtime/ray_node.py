@@ -41,7 +41,7 @@ class LeanNode(Node):  # type: ignore[misc]
     """Ray's node without its monitors and dashboard.
 
     The overridden names are private to Ray: a release that renames them starts all its processes,
-    which is slower but harmless.
+    which is slower and changes nothing else.
     """
 
     def __init__(self, ray_params: RayParams, *args: object, **options: object) -> None:

@@ -40,14 +40,14 @@ class RayNode:
 
 @dataclass(frozen=True, slots=True)
 class Unplaceable:
-    """Why processes cannot be placed now."""
+    """Reason that processes cannot be placed now."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class PlacementConstraints:
-    """What the choice of nodes must respect, and which nodes it prefers.
+    """Constraints and preferences of the choice of nodes.
 
     cpus: how many each process reserves. labels: which ones a node must have for a role.
     journal_node_ids: nodes on which the binder can open the journal; None for any node.

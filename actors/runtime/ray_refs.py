@@ -28,7 +28,7 @@ from roadstead.actors.interface import (
     decode_reply,
 )
 from roadstead.actors.runtime.ray_joining import first_line
-from roadstead.protocol.codec import DecodeLimits
+from roadstead.protocol.plain_data import DecodeLimits
 
 T = TypeVar("T")
 """Type of a reply."""

@@ -51,7 +51,7 @@ from roadstead.actors.runtime.ray_refs import (
 from roadstead.actors.runtime.ray_session import RaySession, initialized_address, open_session
 from roadstead.actors.runtime.ray_target import target_of
 from roadstead.config.ray import RayOptions
-from roadstead.protocol.codec import DecodeLimits
+from roadstead.protocol.plain_data import DecodeLimits
 from roadstead.report.ray_nodes import RayNodeUse
 
 T = TypeVar("T")

@@ -1,4 +1,4 @@
-"""Which Ray a run uses: its own, one that this process has initialized, or one that it joins."""
+"""The Ray of a run: its own, one that this process has initialized, or one that it joins."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ from roadstead.actors.interface import (
 from roadstead.actors.runtime.dispatch import Dispatcher
 from roadstead.actors.runtime.simulated_network import Network
 from roadstead.actors.runtime.virtual_time import VirtualLoop
-from roadstead.protocol.codec import DecodeLimits
+from roadstead.protocol.plain_data import DecodeLimits
 from roadstead.report.ray_nodes import RayNodeUse
 
 OUTSIDE = "client"
@@ -149,7 +149,7 @@ class SimulatedRef:
         network = self.runtime.network
 
         def arrive() -> None:
-            target = self.runtime.lives.get(self.name)
+            target = self.runtime.incarnations.get(self.name)
             if target is None or not target.is_alive:
                 if not future.done():
                     future.set_exception(ActorLostError(f"{self.name} is gone"))
@@ -186,8 +186,8 @@ class _SimulatedDirectory:
 class SimulatedRuntime:
     """Runtime of simulated actors. Create it on the running loop.
 
-    replacements: by actor name, factories that replace those passed to `start`. lives: the last
-    incarnation of each actor by name, ended or not. on_reply: called with every reply (method,
+    replacements: by actor name, factories that replace those passed to `start`. incarnations: the
+    last one of each actor by name, ended or not. on_reply: called with every reply (method,
     bytes) when an actor sends it. on_call: called with every call (actor, method, message) when it
     is made; returns a callback for the answer, or None. _processes: the actors of each process,
     which crash together.
@@ -201,7 +201,7 @@ class SimulatedRuntime:
     ) -> None:
         self.network = network
         self.limits = limits
-        self.lives: dict[str, SimulatedActor] = {}
+        self.incarnations: dict[str, SimulatedActor] = {}
         self.on_reply: Callable[[str, bytes], None] = lambda kind, reply: None
         self.on_call: Callable[[str, str, object], Callable[[object], None] | None] = (
             lambda name, method, message: None
@@ -221,7 +221,7 @@ class SimulatedRuntime:
         starting = {name for names in new for name in names}
         self._processes = [names for names in self._processes if not starting & set(names)] + new
         for name, build in (each for builds in groups.values() for each in builds.items()):
-            before = self.lives.get(name)
+            before = self.incarnations.get(name)
             assert before is None or not before.is_alive, f"{name} is running"
             incarnation = SimulatedActor(name)
             chosen = self._replacements.get(name, build)
@@ -231,7 +231,7 @@ class SimulatedRuntime:
                 ),  # type: ignore[misc]
                 self.limits,
             )
-            self.lives[name] = incarnation
+            self.incarnations[name] = incarnation
             self.network.note("start", name)
         return {name: self.find(name) for builds in groups.values() for name in builds}
 
@@ -279,8 +279,8 @@ class SimulatedRuntime:
 
     async def kill(self, name: str) -> None:
         """End an actor at once, unless it has ended."""
-        if self.lives[name].is_alive:
-            self.lives[name].end()
+        if self.incarnations[name].is_alive:
+            self.incarnations[name].end()
             self.network.gone(name)
 
     async def retire(self, name: str) -> None:
@@ -299,7 +299,7 @@ class SimulatedRuntime:
 
     async def stop(self) -> None:
         """End all actors."""
-        for incarnation in self.lives.values():
+        for incarnation in self.incarnations.values():
             incarnation.end()
-        self.lives.clear()
+        self.incarnations.clear()
         await asyncio.sleep(0)

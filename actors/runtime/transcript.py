@@ -19,16 +19,9 @@ from roadstead.actors.interface import TRANSCRIPT, clock_s
 from roadstead.actors.logs import log, log_folder
 from roadstead.actors.messages.common import STATUS
 from roadstead.actors.messages.queueing import QUEUE_STATE
-from roadstead.protocol.codec import (
-    CodecError,
-    DecodeLimits,
-    Envelope,
-    from_wire,
-    pack,
-    to_wire,
-    unpack,
-)
+from roadstead.protocol.codec import Envelope, from_wire, to_wire
 from roadstead.protocol.errors import cut_short
+from roadstead.protocol.plain_data import CodecError, DecodeLimits, pack, unpack
 
 MAX_NOTED = 64
 """Number of messages whose method, size and sender are kept."""

@@ -96,7 +96,7 @@ class SchedulerActor:
 
     @property
     def failure(self) -> BaseException | None:
-        """Why the scheduler cannot continue."""
+        """Reason that the scheduler cannot continue."""
         return self._failure or self._driver.failure
 
     @property
@@ -194,7 +194,7 @@ class SchedulerActor:
             counts=(
                 ("batches", self._batches),
                 ("bound", counts.bound_total),
-                *self._kernel.coverage.counts(),
+                *self._kernel.decision_counts.counts(),
             ),
             metrics=(
                 *self.metrics.by_name(),

@@ -34,7 +34,7 @@ from roadstead.cycle.needs import (
     YieldToMessages,
 )
 from roadstead.cycle.scopes import Scope
-from roadstead.kernel.lists import BestRows
+from roadstead.kernel.best_rows import BestRows
 from roadstead.scheduler.needs import BindPods, Need, RunConcurrently, Steps
 from roadstead.scheduler.scheduler import BatchDone, Scheduler
 from roadstead.scheduler.volumes import SchedulerVolumes

@@ -34,7 +34,7 @@ from roadstead.cycle.messages import RankRequest, ScoreRequest
 from roadstead.cycle.needs import ListBest
 from roadstead.cycle.scored_parts import MIN_PLUGINS_S, ScoredParts
 from roadstead.facts.wire import encode_facts
-from roadstead.kernel.lists import BestRows
+from roadstead.kernel.best_rows import BestRows
 from roadstead.run import RunPlan
 
 Q = TypeVar("Q")

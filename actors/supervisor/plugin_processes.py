@@ -1,4 +1,4 @@
-"""Watches over users' plugins in the processes of a run; finds the call that ended a process."""
+"""Watch over users' plugins in the processes of a run; find the call that ended a process."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ def actors_to_replace(
 
 
 class Refill:
-    """Restores the state of new incarnations. refs, epochs: of all actors, by name."""
+    """Restore the state of new incarnations. refs, epochs: of all actors, by name."""
 
     def __init__(
         self, refs: Mapping[str, Ref], epochs: Mapping[str, int], settings: Settings

@@ -50,7 +50,7 @@ def grown_count(present: int, maximum: int, room: int) -> int:
 
 
 class WorkerGrowth:
-    """Starts workers on free CPUs, up to `RunPlan.workers_max`."""
+    """Start workers on free CPUs, up to `RunPlan.workers_max`."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime

@@ -42,7 +42,7 @@ class NodeListing:
 
 
 class NodeWatch:
-    """Publishes lists of the nodes, and notes for the user; repeats the request for CPUs.
+    """Publish lists of the nodes, and notes for the user; repeat the request for CPUs.
 
     running: returns the number of tasks on each node. _passed: node id → whether it passed its
     check. _wanted: CPUs of the bundles to request.

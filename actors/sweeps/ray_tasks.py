@@ -37,7 +37,8 @@ from roadstead.actors.runtime.ray_target import target_of
 from roadstead.actors.sweeps.node_watch import NodeWatch
 from roadstead.actors.sweeps.task_nodes import CPUS_PER_TASK, TaskNodes
 from roadstead.config.settings import Settings
-from roadstead.protocol.codec import Envelope, from_wire, pack, to_wire
+from roadstead.protocol.codec import Envelope, from_wire, to_wire
+from roadstead.protocol.plain_data import pack
 from roadstead.sweeps.drivers import Ended, Failed, Finished, Lost
 from roadstead.sweeps.functions import LIMITS, run_task
 from roadstead.sweeps.tasks import Start, Work

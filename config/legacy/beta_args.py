@@ -31,7 +31,7 @@ _SCORER_MODELS: Final[dict[str, type[Args]]] = {
 
 
 class BetaArgs:
-    """Translates `pluginConfig` of one profile.
+    """Translate `pluginConfig` of one profile.
 
     api_version: of the document. strategy: the strategy of NodeResourcesFit that replaces score
     plugins of the profile; "" for none. _scoring: scoringStrategy of NodeResourcesFit, from the

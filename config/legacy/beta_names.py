@@ -45,7 +45,7 @@ def removal_problem(version: str, where: str, name: str) -> Problem | None:
 
 
 class Renaming:
-    """Renames the plugins of one profile, and collects notes on that for the user, and problems.
+    """Rename the plugins of one profile, and collect notes on that for the user, and problems.
 
     strategy: the strategy of NodeResourcesFit that replaces score plugins; "" for none.
     """

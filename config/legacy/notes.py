@@ -11,7 +11,7 @@ ADDRESSES: Final = ("healthzBindAddress", "metricsBindAddress")
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class TranslationNote:
     """One change: the field of the source, and its translation or why it was dropped."""
 
     field: str
@@ -29,10 +29,10 @@ class Note:
 class Notes:
     """Notes in order of their addition, without duplicates."""
 
-    notes: dict[Note, None] = field(default_factory=dict)
+    notes: dict[TranslationNote, None] = field(default_factory=dict)
 
     def add(self, where: str, text: str) -> None:
-        self.notes.setdefault(Note(where, text))
+        self.notes.setdefault(TranslationNote(where, text))
 
     def drop_addresses(self, document: Mapping[str, object]) -> None:
         """Add a note for each of `ADDRESSES` that a document sets."""
@@ -40,5 +40,5 @@ class Notes:
             if document.get(name) is not None:
                 self.add(name, "dropped: v1 has no such field, and Roadstead serves nothing there")
 
-    def all(self) -> tuple[Note, ...]:
+    def all(self) -> tuple[TranslationNote, ...]:
         return tuple(self.notes)

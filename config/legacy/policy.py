@@ -47,7 +47,7 @@ def translate_policy(
 
 
 class _Translation:
-    """Translates one Policy, and collects notes on that for the user, and problems.
+    """Translate one Policy, and collect notes on that for the user, and problems.
 
     custom: plugin arguments from those of the Policy. sets: plugins enabled so far, by point.
     """

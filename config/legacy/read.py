@@ -15,7 +15,7 @@ from roadstead.config.legacy.beta_schema import (
     Beta2Configuration,
     Beta3Configuration,
 )
-from roadstead.config.legacy.notes import Note, Notes
+from roadstead.config.legacy.notes import Notes, TranslationNote
 from roadstead.config.legacy.policy import translate_policy
 from roadstead.config.legacy.policy_schema import Policy
 
@@ -39,7 +39,7 @@ _OLDER: Final[dict[tuple[object, object], tuple[type[GoStruct], Translate]]] = {
 }
 
 
-def read_older(document: object, *, source: str) -> tuple[object, tuple[Note, ...]]:
+def read_older(document: object, *, source: str) -> tuple[object, tuple[TranslationNote, ...]]:
     """Translate an older document to v1, with notes; any other document is returned as it is.
 
     Raises ConfigError: stage decode for the wrong shape, validate for parts without meaning in v1.

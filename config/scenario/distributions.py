@@ -39,7 +39,7 @@ class FileColumn(SettingsModel):
 
 
 class ArrivalWindow(SettingsModel):
-    """When a source is active."""
+    """Active time of a source."""
 
     start: Micros = 0
     """Time at which arrivals begin."""

@@ -69,7 +69,7 @@ class NodeFailures(NodeChoice):
 
 
 class EventTime(SettingsModel):
-    """When an event occurs."""
+    """Time of an event."""
 
     at: Micros | None = None
     """Time of the event; with `every`, of the first one. By default, `every`."""

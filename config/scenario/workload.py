@@ -55,7 +55,7 @@ class PodChoice(SettingsModel):
 
 
 class WorkloadEntry(SettingsModel):
-    """What all entries of the workload have."""
+    """Fields of all entries of the workload."""
 
     name: Name = ""
     """Name of the entry in tables and reports; by default its number and type."""
@@ -114,7 +114,7 @@ class RolloutStep(SettingsModel):
 
 
 class ControllerEntry(SettingsModel):
-    """What all controllers have."""
+    """Fields of all controllers."""
 
     template: Template
     """File with the controller, or with another object that has a pod template, or a pod template
@@ -141,7 +141,7 @@ class ControllerEntry(SettingsModel):
 
 
 class ScaledController(ControllerEntry):
-    """What controllers with replicas have."""
+    """Fields of controllers with replicas."""
 
     replicas: PodCount | None = None
     """Number of pods; by default the number in the file, else 1."""

@@ -91,7 +91,8 @@ _RESOURCES: TypeAdapter[dict[str, Quantity]] = TypeAdapter(
 def _read_resources(value: object) -> Mapping[str, Quantity]:
     """Read resource amounts.
 
-    The usual case, a dict of valid texts, is read without pydantic, which takes four times as long.
+    A dict of valid texts, the most frequent case, is read without pydantic, which takes four times
+    as long.
     """
     if type(value) is dict:
         try:

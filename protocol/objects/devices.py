@@ -191,7 +191,7 @@ class DeviceCondition(ApiModel):
 
 
 class AllocatedDeviceStatus(ApiModel):
-    """What a driver reports of an allocated device."""
+    """A driver's report on an allocated device."""
 
     driver: OptionalName = ""
     pool: OptionalName = ""
@@ -266,7 +266,7 @@ class CounterSet(ApiModel):
 
 
 class ConsumedCounters(ApiModel):
-    """What a device consumes of a counter set of its pool."""
+    """Consumption of a device from a counter set of its pool."""
 
     counter_set: Name
     counters: dict[str, Counter] = Field(default_factory=empty_map)

@@ -59,7 +59,7 @@ class PodDisruptionBudget(ApiObject):
 
 
 class PodGroupSpec(ApiModel):
-    """How many pods of a gang must find a node together, and for how long they may wait."""
+    """Number of pods of a gang that must find a node together, and the time that they may wait."""
 
     min_member: Count = 0
     schedule_timeout_seconds: Count | None = None

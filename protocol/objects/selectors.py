@@ -98,7 +98,7 @@ class Affinity(ApiModel):
 
 
 class TopologySpreadConstraint(ApiModel):
-    """How evenly the pods that a selector matches are spread over topology domains."""
+    """Spread of the pods that a selector matches over topology domains."""
 
     max_skew: Positive
     topology_key: Name

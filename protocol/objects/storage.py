@@ -130,7 +130,7 @@ class StorageClass(ApiObject):
 
 
 class DriverLimit(ApiModel):
-    """How many volumes of a driver a node may attach; without a count, any number."""
+    """Number of volumes of a driver that a node may attach; without a count, any number."""
 
     count: Count | None = None
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from roadstead.api import explaining, running, what_if
+from roadstead.api import explain_steps, run_steps, what_if
 from roadstead.api.config_source import Document, load_effective
 from roadstead.api.explanation import PodExplanation
 from roadstead.api.launcher import open_launcher
@@ -173,7 +173,7 @@ class Cluster:
         plan, digests = request.plan(self._loaded.cluster, notes.append)
         loaded = self._loaded
         launcher = open_launcher()
-        run = running.schedule(launcher, loaded, plan, _with_notes(progress, notes), watch=watch)
+        run = run_steps.schedule(launcher, loaded, plan, _with_notes(progress, notes), watch=watch)
         launcher.finish(plan)
         if plan.plugins:
             notes += failure_notes(run.pending, [*plan.user_plugins()])
@@ -181,7 +181,7 @@ class Cluster:
             (*loaded.notes, *notes),
             run,
             plan,
-            tuple(running.reported_pods(loaded, run)),
+            tuple(run_steps.reported_pods(loaded, run)),
             (*loaded.digests, *digests),
         )
 
@@ -211,7 +211,7 @@ class Cluster:
         plan, _ = request.plan(self._loaded.cluster, plan_notes.append)
         found = find_created(self._loaded, pod)
         notes = [*self._loaded.notes, *plan_notes, *([found.note] if found.note else [])]
-        explanation = explaining.explain_pod(
+        explanation = explain_steps.explain_pod(
             open_launcher(),
             self._loaded,
             plan,
@@ -243,7 +243,7 @@ class Cluster:
             config, preset, _plugins(plugin), settings, seed, runtime, self._moment
         )
         plan, _ = request.plan(self._loaded.cluster, _ignore)
-        return explaining.explain_pending(
+        return explain_steps.explain_pending(
             open_launcher(), self._loaded, plan, progress or _ignore, after_run=after_run
         )
 

@@ -11,7 +11,7 @@ from roadstead.api.paired_runs import Comparison, RunGroup, compare_groups, swee
 from roadstead.api.scenario_sweep import PreparedSweep
 from roadstead.config.scenario.read import ScenarioFile
 from roadstead.config.scenario.vary import CONFIG, PLUGIN, configs_of
-from roadstead.lab.scenario_sweep import Row, ScenarioSweep
+from roadstead.lab.scenario_sweep import ScenarioSweep, SweepRow
 from roadstead.protocol.errors import InputError, cut_short
 
 NO_PLUGINS: Final = "no plugin"
@@ -55,7 +55,7 @@ class ComparedSides:
     planned: ScenarioSweep
 
     def compare(
-        self, prepared: PreparedSweep, rows: Sequence[Row]
+        self, prepared: PreparedSweep, rows: Sequence[SweepRow]
     ) -> tuple[Comparison, tuple[RunGroup, RunGroup]]:
         """Compare the runs of the sweep that ended."""
         keys = [key for key, _ in self.planned.axes]
@@ -63,7 +63,7 @@ class ComparedSides:
         return compare_groups(a, b, prepared.inputs), (a, b)
 
     def _group(
-        self, side: Side, keys: Sequence[str], prepared: PreparedSweep, rows: Sequence[Row]
+        self, side: Side, keys: Sequence[str], prepared: PreparedSweep, rows: Sequence[SweepRow]
     ) -> RunGroup:
         values = side.values(keys)
         found = [row for row in rows if row.values == values]

@@ -17,7 +17,7 @@ from roadstead.api.scenario_sweep import SweepFolder, check_new_folder
 from roadstead.api.simulation import SimulationResult
 from roadstead.api.sweep import SweepJobs, SweepResult, check_count, play_sweep
 from roadstead.protocol.errors import InputError
-from roadstead.sweeps.tasks import Counts
+from roadstead.sweeps.tasks import TaskCounts
 
 Compared: TypeAlias = "str | os.PathLike[str] | SimulationResult | SweepResult"
 """A finished simulation or sweep, or its folder; or a configuration: a file, or the name of one."""
@@ -40,7 +40,7 @@ def compare(
     output: str | os.PathLike[str] | None = None,
     tables: bool = False,
     resume: bool = False,
-    progress: Callable[[Counts], None] | None = None,
+    progress: Callable[[TaskCounts], None] | None = None,
 ) -> Comparison:
     """Return the paired differences of two finished simulations or sweeps, as `roadstead compare`.
 

@@ -68,5 +68,5 @@ def load_effective(
 
 
 def config_notes(loaded: LoadedConfig) -> list[str]:
-    """How each part of an older document was translated; empty for a current document."""
+    """Translation of each part of an older document; empty for a current document."""
     return [f"{loaded.source}: {note}" for note in loaded.notes]

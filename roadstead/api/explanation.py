@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from roadstead.api.frames import as_frame
 from roadstead.cycle.explain import Explanation
-from roadstead.report.explain_view import FilteredNodes, score_columns
+from roadstead.report.explain_view import RejectedNodes, score_columns
 from roadstead.report.explain_view import refusals as filtered_nodes
 from roadstead.report.tables import arrow_answers
 
@@ -43,7 +43,7 @@ class PodExplanation:
 
     @property
     def message(self) -> str:
-        """Why no node is chosen: the text of the FailedScheduling event, or ""."""
+        """Reason that no node is chosen: the text of the FailedScheduling event, or ""."""
         explanation = self._explanation
         if explanation.cycle_error:
             # It ended the cycle before Filter had an answer for each node.
@@ -51,7 +51,7 @@ class PodExplanation:
         return "" if len(explanation.feasible) else explanation.message
 
     @property
-    def refusals(self) -> tuple[FilteredNodes, ...]:
+    def refusals(self) -> tuple[RejectedNodes, ...]:
         """The nodes that were filtered out, by plugin and reason; most nodes first."""
         return tuple(filtered_nodes(self._explanation))
 

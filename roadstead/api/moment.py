@@ -8,13 +8,13 @@ from pathlib import Path
 from roadstead.api.plan import ConfigText
 from roadstead.api.pod_story import choose_run
 from roadstead.api.run_folder import run_folders
-from roadstead.api.simulating import OnProgress, recorded_simulation
+from roadstead.api.simulation_steps import OnProgress, recorded_simulation
 from roadstead.config.scenario.values import micros, time_text
 from roadstead.config.settings import Settings
 from roadstead.cycle.batch import CompiledKernel
 from roadstead.inputs.loaded import Loaded
-from roadstead.kernel.coverage import Coverage
-from roadstead.kernel.start import load
+from roadstead.kernel.compiled_code import load
+from roadstead.kernel.decision_counts import DecisionCounts
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.simulator.engine import Engine
 from roadstead.simulator.play import run_plan
@@ -61,7 +61,7 @@ def load_moment(
     def report(engine: Engine) -> None:
         on_progress(run.name, engine)
 
-    compiled_kernel = CompiledKernel(load(), Coverage())
+    compiled_kernel = CompiledKernel(load(), DecisionCounts())
     moment = fleet_at(simulation.plan, variant, at_us, compiled_kernel, report)
     return RunMoment(
         Loaded(f"{path} at {time_text(at_us)}", moment.inputs, moment.cluster),

@@ -16,7 +16,7 @@ from roadstead.api.scenario_sweep import JSON_FILE
 from roadstead.config.files import read_bytes
 from roadstead.lab.paired import HIGHER, LOWER, Difference
 from roadstead.lab.paired import compare as paired_differences
-from roadstead.lab.scenario_sweep import RUNS_FOLDER, Row
+from roadstead.lab.scenario_sweep import RUNS_FOLDER, SweepRow
 from roadstead.lab.statistics import Band
 from roadstead.protocol.errors import InputError
 from roadstead.report.arrow import FLOAT64, INT64, STRING, column, make_table
@@ -158,7 +158,7 @@ def compare_finished(a: RunGroup, b: RunGroup) -> Comparison:
     return found
 
 
-def sweep_runs(rows: Iterable[Row], output: Path | None) -> list[PlayedRun]:
+def sweep_runs(rows: Iterable[SweepRow], output: Path | None) -> list[PlayedRun]:
     """Return the runs of a sweep. output: its folder, None for none."""
     return [
         PlayedRun(
@@ -190,7 +190,7 @@ def _read_sweep(folder: Path) -> list[PlayedRun]:
         document = json.loads(content)
         runs = cast("list[dict[str, Any]]", document["runs"])
         rows = [
-            Row(
+            SweepRow(
                 dict(run["values"]),
                 int(run["seed"]),
                 {str(name): float(value) for name, value in run["metrics"].items()},

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from roadstead.api.explanation import PodExplanation
-from roadstead.api.pod_story import Attempts, Change, PodStory, StoredPod, read_story
+from roadstead.api.pod_story import Attempts, PodStory, StoredPod, StoryEntry, read_story
 from roadstead.protocol.errors import InputError
 from roadstead.simulator.replay import Moment
 
@@ -44,7 +44,7 @@ class PodLife:
         return self.story.attempts
 
     @property
-    def changes(self) -> tuple[Change, ...]:
+    def changes(self) -> tuple[StoryEntry, ...]:
         """The last changes before the bind of a pod that waited."""
         return self.story.changes
 
@@ -81,7 +81,7 @@ def life_of(
     if is_from_tables or (at_us is None and story.pod.bound_us is None):
         return PodLife(story)
     # Imported here: playing needs the compiled kernel, which takes long to import.
-    from roadstead.api.simulating import explain_recorded
+    from roadstead.api.simulation_steps import explain_recorded
 
     try:
         return PodLife(story, explain_recorded(path, run, story.pod.number, at_us, plugins))

@@ -62,7 +62,7 @@ class Attempts:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class StoryEntry:
     """Something that happened between the last failed attempt and the bind."""
 
     time_us: int
@@ -81,7 +81,7 @@ class PodStory:
     pod: StoredPod
     requests: str
     attempts: tuple[Attempts, ...]
-    changes: tuple[Change, ...] = ()
+    changes: tuple[StoryEntry, ...] = ()
     more_changes: int = 0
 
 
@@ -150,7 +150,7 @@ def read_story(folder: Path, run: str, name: str) -> PodStory:
     }
     rows = list(query.execute(_CHANGES, values).rows)
     # The latest are first in the result of the query.
-    shown = [Change(cast("int", at_us), str(what)) for at_us, what in rows[:CHANGES_MAX]]
+    shown = [StoryEntry(cast("int", at_us), str(what)) for at_us, what in rows[:CHANGES_MAX]]
     return PodStory(run, pod, requests, attempts, tuple(shown[::-1]), len(rows) - len(shown))
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
 from roadstead.api.frames import as_frame
-from roadstead.api.running import check_output, write_result
+from roadstead.api.run_steps import check_output, write_result
 from roadstead.facts.pod import Pod
 from roadstead.protocol.errors import InputError, cut_short
-from roadstead.report.pods import PodLine, Workload, all_lines, result_document, workloads
+from roadstead.report.pods import ControllerPods, PodLine, all_lines, result_document, workloads
 from roadstead.report.result import (
     ClaimedDevice,
     InputDigest,
@@ -88,7 +88,7 @@ class Result:
         return tuple(all_lines(self._reported, self._run))
 
     @property
-    def workloads(self) -> tuple[Workload, ...]:
+    def workloads(self) -> tuple[ControllerPods, ...]:
         """Counts by workload: name, nodes (node → pods), placed, pending, preempted."""
         return workloads(self._reported, self._run)
 

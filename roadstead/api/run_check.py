@@ -14,7 +14,7 @@ from roadstead.invariants.simulated_rows import (
     DeviceRow,
     NodeRow,
     PodRow,
-    RunTables,
+    RunRows,
     RunViolation,
     SampleRow,
 )
@@ -63,7 +63,7 @@ def check_folder(folder: Path) -> RunCheck:
     return RunCheck(folder, len(tables.pods), tuple(check_run(tables)))
 
 
-def _read_run(folder: Path, decoder: Decoder) -> RunTables:
+def _read_run(folder: Path, decoder: Decoder) -> RunRows:
     """Read the tables of a run. Raises InputError for one that cannot be read."""
 
     def rows_of(table: str, columns: Sequence[str]) -> list[tuple[object, ...]]:
@@ -78,7 +78,7 @@ def _read_run(folder: Path, decoder: Decoder) -> RunTables:
         first_attempts[pod] = min(at_us, first_attempts.get(pod, at_us))
     nodes = rows_of("nodes", ("time_us", "node", "allocatable", "pods", "zone"))
     samples = rows_of("samples", ("time_us", "zone", "metric", "value"))
-    return RunTables(
+    return RunRows(
         pods,
         requests={
             cast("int", number): json.loads(str(requests)) for number, requests, *_ in classes

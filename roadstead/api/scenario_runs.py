@@ -18,8 +18,8 @@ from roadstead.config.scenario.read import ScenarioFile
 from roadstead.config.scenario.vary import unpacked, vary
 from roadstead.cycle.batch import CompiledKernel
 from roadstead.framework.user_plugins import check_digests
-from roadstead.kernel.coverage import Coverage
-from roadstead.kernel.start import load
+from roadstead.kernel.compiled_code import load
+from roadstead.kernel.decision_counts import DecisionCounts
 from roadstead.protocol.errors import InputError
 from roadstead.simulator.metrics import MetricsRecorder
 from roadstead.simulator.play import Variant, play, play_to_horizon
@@ -95,8 +95,8 @@ class _ScenarioRuns:
 
 
 def _play(plan: CompiledScenario, variant: Variant, folder: Path | None) -> dict[str, float]:
-    # The code is loaded once in a process; Coverage counts the pods that it decides.
-    compiled_kernel = CompiledKernel(load(), Coverage())
+    # The code is loaded once in a process; `DecisionCounts` has the pods that it decides.
+    compiled_kernel = CompiledKernel(load(), DecisionCounts())
     recorder = MetricsRecorder(plan)
     if folder is None:
         play_to_horizon(

@@ -16,7 +16,14 @@ from roadstead.api.scenario_plan import plan_of
 from roadstead.config.scenario.read import ScenarioFile
 from roadstead.config.scenario.vary import CONFIG, Axis, configs_of, packed, plugins_of, vary
 from roadstead.framework.user_plugins import digests_of
-from roadstead.lab.scenario_sweep import Row, ScenarioSweep, rows_of, spreads, tables_of, value_text
+from roadstead.lab.scenario_sweep import (
+    ScenarioSweep,
+    SweepRow,
+    rows_of,
+    spreads,
+    tables_of,
+    value_text,
+)
 from roadstead.protocol.errors import InputError
 from roadstead.report.paths import entries
 from roadstead.report.result import installed_versions
@@ -141,7 +148,7 @@ def run_sweep(
     processes_of: Callable[[Work], Processes | None],
     report: ReportCounts,
     on_result: OnResult = ignore_result,
-) -> tuple[list[Row], SweepEnd]:
+) -> tuple[list[SweepRow], SweepEnd]:
     """Play the runs of a sweep, and write its files.
 
     processes_of: returns the other processes that may run the tasks, None for none. on_result:
@@ -210,7 +217,7 @@ def _store(prepared: PreparedSweep, scenario: Mapping[str, object]) -> Iterator[
         opened.close()
 
 
-def sweep_document(prepared: PreparedSweep, rows: Sequence[Row]) -> dict[str, object]:
+def sweep_document(prepared: PreparedSweep, rows: Sequence[SweepRow]) -> dict[str, object]:
     """Return the result as a JSON object."""
     planned = prepared.planned
     return {
@@ -238,12 +245,12 @@ def sweep_document(prepared: PreparedSweep, rows: Sequence[Row]) -> dict[str, ob
     }
 
 
-def metric_names(rows: Sequence[Row]) -> list[str]:
+def metric_names(rows: Sequence[SweepRow]) -> list[str]:
     """Return the names of all metrics, in the order of the runs."""
     return list(dict.fromkeys(name for row in rows for name in row.metrics))
 
 
-def _write(output: Path, prepared: PreparedSweep, rows: Sequence[Row]) -> None:
+def _write(output: Path, prepared: PreparedSweep, rows: Sequence[SweepRow]) -> None:
     """Write sweep.json, and sweep.csv with a row for each run."""
     planned = prepared.planned
     text = json.dumps(sweep_document(prepared, rows), indent=2)
@@ -258,7 +265,7 @@ def _write(output: Path, prepared: PreparedSweep, rows: Sequence[Row]) -> None:
             writer.writerow([*values, row.seed, *(row.metrics.get(name, "") for name in names)])
 
 
-def write_sweep_report(output: Path, prepared: PreparedSweep, rows: Sequence[Row]) -> None:
+def write_sweep_report(output: Path, prepared: PreparedSweep, rows: Sequence[SweepRow]) -> None:
     """Write report.html, unless no run has ended. Raises InputError if it cannot be written."""
     if not rows:
         return

@@ -21,7 +21,7 @@ from roadstead.api.run_folder import read_record, read_summary
 from roadstead.api.run_query import RunQuery
 from roadstead.api.scenario import ScenarioSource, scenario_file
 from roadstead.api.simulated_report import write_report
-from roadstead.api.simulating import play_all, prepare_folder, prepare_simulation
+from roadstead.api.simulation_steps import play_all, prepare_folder, prepare_simulation
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.simulator.engine import Engine
 from roadstead.simulator.summary import RunSummary
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SimulationProgress:
-    """How far a run is. run: its name. pods: created so far. Times are simulated ones."""
+    """Progress of a run. run: its name. pods: created so far. Times are simulated ones."""
 
     run: str
     now_us: int

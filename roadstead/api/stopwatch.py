@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 class Stopwatch:
-    """Measures the seconds since its creation, and the seconds of each phase."""
+    """Measure the seconds since its creation, and the seconds of each phase."""
 
     def __init__(self) -> None:
         self._started = time.perf_counter()

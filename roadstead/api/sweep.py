@@ -26,11 +26,18 @@ from roadstead.config.ray import LOCAL
 from roadstead.config.scenario.read import ScenarioFile
 from roadstead.config.scenario.vary import axis_of
 from roadstead.config.settings import Settings, load_settings
-from roadstead.lab.scenario_sweep import Row, ScenarioSweep, Spread, Values, spreads, value_text
+from roadstead.lab.scenario_sweep import (
+    MetricSpread,
+    ScenarioSweep,
+    SweepRow,
+    Values,
+    spreads,
+    value_text,
+)
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.report.arrow import FLOAT64, INT64, STRING, column, make_table
 from roadstead.sweeps.carry_out import Processes
-from roadstead.sweeps.tasks import Counts, Work
+from roadstead.sweeps.tasks import TaskCounts, Work
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,12 +53,12 @@ class SweepPoint:
 
     values: Values
     runs: int
-    metrics: Mapping[str, Spread]
+    metrics: Mapping[str, MetricSpread]
 
 
 @dataclass(frozen=True, slots=True)
 class SweepJobs:
-    """Where runs of a sweep are played. count: of runs at a time. ray_address: as for `sweep`."""
+    """Place of the runs of a sweep. count: of runs at a time. ray_address: as for `sweep`."""
 
     count: int | None
     ray_address: str | None
@@ -73,7 +80,7 @@ class SweepResult:
     runs: values, seed and metrics of each run, in order. directory: of the files, None for none.
     """
 
-    runs: tuple[Row, ...]
+    runs: tuple[SweepRow, ...]
     directory: Path | None
     _prepared: PreparedSweep
 
@@ -116,7 +123,7 @@ def sweep(
     output: str | os.PathLike[str] | None = None,
     tables: bool = False,
     resume: bool = False,
-    progress: Callable[[Counts], None] | None = None,
+    progress: Callable[[TaskCounts], None] | None = None,
 ) -> SweepResult:
     """Play a scenario with every combination of some values and each seed, as `roadstead sweep`.
 
@@ -157,8 +164,8 @@ def play_sweep(
     plugins: Sequence[str],
     jobs: SweepJobs,
     folder: SweepFolder,
-    progress: Callable[[Counts], None] | None,
-) -> tuple[PreparedSweep, list[Row]]:
+    progress: Callable[[TaskCounts], None] | None,
+) -> tuple[PreparedSweep, list[SweepRow]]:
     """Play a sweep of a scenario that was read; see `sweep`."""
     settings = jobs.settings()
     check_count("jobs", jobs.count)
@@ -176,7 +183,7 @@ def play_sweep(
             is_at_once=True,
         )
 
-    def report(counts: Counts, _: int) -> None:
+    def report(counts: TaskCounts, _: int) -> None:
         if progress is not None:
             progress(counts)
 

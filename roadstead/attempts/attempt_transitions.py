@@ -113,9 +113,8 @@ class AttemptTransitions:
         elif event is AttemptEvent.FAIL:
             self._end(record, event, out, failed(answer.message))
         else:
-            self._end(
-                record, event, out, AttemptResult(is_bound_elsewhere=event is AttemptEvent.TAKE)
-            )
+            is_bound_elsewhere = event is AttemptEvent.BOUND_ELSEWHERE
+            self._end(record, event, out, AttemptResult(is_bound_elsewhere=is_bound_elsewhere))
 
     def _end(
         self, record: AttemptRecord, event: AttemptEvent, out: Outbox, result: AttemptResult

@@ -13,7 +13,7 @@ from roadstead.framework.victims import Victim
 
 
 class RequeueCause(StrEnum):
-    """Why a pod returns to the queue; values as in `roadstead.queue.RequeueReason`."""
+    """Reason that a pod returns to the queue; values as in `roadstead.queue.RequeueReason`."""
 
     CONFLICT = "conflict"
     UNSCHEDULABLE = "unschedulable"
@@ -21,7 +21,7 @@ class RequeueCause(StrEnum):
 
 
 class ReportKind(StrEnum):
-    """What a message to the user is about.
+    """Subject of a message to the user.
 
     UNSCHEDULABLE: the pod was rejected. FAILED: the attempt ended with an error, and the pod is
     retried. WARNING: a plugin failed without consequences for the pod (Unreserve, PostBind).
@@ -208,7 +208,7 @@ class AttemptResult:
 
 @dataclass(slots=True)
 class Outbox:
-    """Collects the commands of one call, one per type (and lease), in the order of execution.
+    """Collect the commands of one call, one per type (and lease), in the order of execution.
 
     Forget and Nominate, with its evictions, come first: later commands use the space that these
     free, and no pod may return to the queue before them.

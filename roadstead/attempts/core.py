@@ -12,9 +12,9 @@ States and events, as `scripts/diagrams.py` draws them from `attempts.pods.TABLE
                   ↺ lease
     PERMITTED     ── bind ──► BINDING   ── fail ──► FAILED
     BINDING       ── ask ──► ASKED   ── commit ──► BOUND   ── fail ──► FAILED
-                  ── refuse ──► CONFLICT   ── take, delete ──► GONE   ↺ lease
+                  ── refuse ──► CONFLICT   ── bound elsewhere, delete ──► GONE   ↺ lease
     ASKED         ── commit ──► BOUND   ── fail ──► FAILED   ── refuse ──► CONFLICT
-                  ── take, delete ──► GONE   ↺ lease, ask
+                  ── bound elsewhere, delete ──► GONE   ↺ lease, ask
     BOUND         ── delete ──► GONE   ↺ lease
     UNSCHEDULABLE ── lease ──► LEASED
     FAILED        ── lease ──► LEASED
@@ -23,7 +23,7 @@ States and events, as `scripts/diagrams.py` draws them from `attempts.pods.TABLE
 
 `lease` of a pod that is under way: a newer lease, under which it stays in its state; for a BOUND
 pod Done is sent again. `park`: a Permit plugin returned Wait. `ask`: cache or binder did not answer
-in time, so the request is repeated. `take`: another attempt bound the pod.
+in time, so the request is repeated. `bound elsewhere`: another attempt bound the pod.
 
 ASSUMED (Reserve and Permit run) and PERMITTED (PreBind and Bind run) are entered and left within
 one call. Every end without a bind is one method, `_end`: Unreserve in reverse order, Forget,

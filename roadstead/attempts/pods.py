@@ -46,7 +46,7 @@ class AttemptEvent(StrEnum):
     BIND = "bind"
     ASK = "ask"
     COMMIT = "commit"
-    TAKE = "take"
+    BOUND_ELSEWHERE = "bound elsewhere"
     DELETE = "delete"
 
 
@@ -96,7 +96,7 @@ TABLE: TransitionTable[AttemptState, AttemptEvent] = TransitionTable(
         **{(state, _E.COMMIT): _S.BOUND for state in sorted(AT_BINDER)},
         **{(state, _E.REFUSE): _S.CONFLICT for state in sorted(AT_BINDER)},
         **{(state, _E.FAIL): _S.FAILED for state in sorted(AT_BINDER)},
-        **{(state, _E.TAKE): _S.GONE for state in sorted(AT_BINDER)},
+        **{(state, _E.BOUND_ELSEWHERE): _S.GONE for state in sorted(AT_BINDER)},
         **{(state, _E.LEASE): state for state in sorted(LIVE)},
         **{(state, _E.LEASE): _S.LEASED for state in (_S.NEW, *sorted(ENDED - {_S.BOUND}))},
         (_S.BOUND, _E.LEASE): _S.BOUND,
@@ -109,14 +109,14 @@ class BindOutcome(StrEnum):
     """The binder's answer as the core distinguishes it.
 
     CONFLICT: the attempt lost a race, or the binder is busy; the pod returns to the head of
-    activeQ. TAKEN: another attempt bound it. GONE: the pod was deleted. FAILED: any other cause;
-    the pod returns with backoff. `roadstead.scheduler.performer` maps the binder's causes to
+    activeQ. BOUND_ELSEWHERE: another attempt bound it. GONE: the pod was deleted. FAILED: any other
+    cause; the pod returns with backoff. `roadstead.scheduler.performer` maps the binder's causes to
     outcomes.
     """
 
     BOUND = "bound"
     CONFLICT = "conflict"
-    TAKEN = "taken"
+    BOUND_ELSEWHERE = "bound elsewhere"
     GONE = "gone"
     FAILED = "failed"
 
@@ -150,7 +150,7 @@ class Attempt(NamedTuple):
 _EVENT_OF = {
     BindOutcome.BOUND: AttemptEvent.COMMIT,
     BindOutcome.CONFLICT: AttemptEvent.REFUSE,
-    BindOutcome.TAKEN: AttemptEvent.TAKE,
+    BindOutcome.BOUND_ELSEWHERE: AttemptEvent.BOUND_ELSEWHERE,
     BindOutcome.GONE: AttemptEvent.DELETE,
     BindOutcome.FAILED: AttemptEvent.FAIL,
 }

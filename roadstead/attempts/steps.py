@@ -1,4 +1,4 @@
-"""Runs the plugins of a profile from Reserve to PostBind, for one pod and its node.
+"""Run the plugins of a profile from Reserve to PostBind, for one pod and its node.
 
 A user's plugin that fails ends the attempt of its pod, never the scheduler
 (`roadstead.framework.guarded`).

@@ -27,17 +27,17 @@ from roadstead.bench.objects import (
 from roadstead.bench.reading import TestCase
 from roadstead.bench.schema import (
     AllocResourceClaims,
-    Barrier,
-    Churn,
+    BarrierOp,
+    ChurnOp,
     CreateAny,
-    CreateNamespaces,
-    CreateNodes,
-    CreatePods,
+    CreateNamespacesOp,
+    CreateNodesOp,
+    CreatePodsOp,
     CreateResourceDriver,
-    DeletePods,
+    DeletePodsOp,
     NodeAllocatable,
     Scalar,
-    Sleep,
+    SleepOp,
     StartCollecting,
     StopCollecting,
     WorkloadSpec,
@@ -80,7 +80,7 @@ def build_script(case: TestCase, workload: WorkloadSpec) -> Script:
 
 @dataclass(slots=True)
 class _Builder:
-    """Collects what the ops of a workload become.
+    """Collect what the ops of a workload become.
 
     number: that of the current op; it names the op's namespace, as upstream.
     """
@@ -102,7 +102,7 @@ class _Builder:
         raise AssertionError(f"no such op: {op}")
 
     @_add.register
-    def _(self, op: CreateNodes) -> None:
+    def _(self, op: CreateNodesOp) -> None:
         template = self._template(op.node_template_path, DEFAULT_NODE)
         documents = _documents(template, op.count, op.template_params)
         extra = op.node_allocatable_strategy or NodeAllocatable()
@@ -142,7 +142,7 @@ class _Builder:
         return first
 
     @_add.register
-    def _(self, op: CreateNamespaces) -> None:
+    def _(self, op: CreateNamespacesOp) -> None:
         labels: dict[str, str] = {}
         if op.namespace_template_path:
             template = self.case.template(op.namespace_template_path)
@@ -154,7 +154,7 @@ class _Builder:
             self.cluster.add_namespace(f"{op.prefix}-{index}", dict(labels))
 
     @_add.register
-    def _(self, op: CreatePods) -> None:
+    def _(self, op: CreatePodsOp) -> None:
         if op.steady_state and not (op.duration and op.collect_metrics):
             rule = "needs a duration and collectMetrics"
             raise InputError(rule, field="steadyState", value="true")
@@ -193,7 +193,7 @@ class _Builder:
         first = self._reserve_numbers(f"{PODS} in {namespace}", prefix, count)
         return PodSeries(count, namespace, classes, prefix, first, names)
 
-    def _with_claims(self, series: PodSeries, op: CreatePods) -> PodSeries:
+    def _with_claims(self, series: PodSeries, op: CreatePodsOp) -> PodSeries:
         """The series with one volume claim for each pod, each bound to a volume of its own."""
         paths = op.persistent_volume_template_path, op.persistent_volume_claim_template_path
         if paths == (None, None):
@@ -215,14 +215,14 @@ class _Builder:
         return PodSeries(series.count, *fields)
 
     @_add.register
-    def _(self, op: DeletePods) -> None:
+    def _(self, op: DeletePodsOp) -> None:
         labels = _sorted(op.label_selector)
         waits = not op.skip_wait_to_completion
         per_s = op.delete_pods_per_second
         self.steps.append(steps.RemovePods(op.namespace, labels, per_s, waits))
 
     @_add.register
-    def _(self, op: Churn) -> None:
+    def _(self, op: ChurnOp) -> None:
         if op.mode == "recreate" and op.number == 0:
             raise InputError("must not be 0 where mode is recreate", field="number")
         found = [self._churn_series(self.case.template(path), op) for path in op.template_paths]
@@ -231,7 +231,7 @@ class _Builder:
         recreates = op.mode == "recreate"
         self.steps.append(steps.ChurnObjects(series, interval_s, op.number, recreates))
 
-    def _churn_series(self, template: Template, op: Churn) -> NodeSeries | PodSeries | None:
+    def _churn_series(self, template: Template, op: ChurnOp) -> NodeSeries | PodSeries | None:
         document = template.document()
         if document["kind"] == PODS:
             # Without pods: for the namespace only.
@@ -293,13 +293,13 @@ class _Builder:
         self.steps.append(steps.SubmitPods(series, WaitMode.NOTHING))
 
     @_add.register
-    def _(self, op: Barrier) -> None:
+    def _(self, op: BarrierOp) -> None:
         labels = _sorted(op.label_selector)
         attempted = op.stage_requirement == "Attempted"
         self.steps.append(steps.AwaitPods(op.namespaces, labels, attempted))
 
     @_add.register
-    def _(self, op: Sleep) -> None:
+    def _(self, op: SleepOp) -> None:
         self.steps.append(steps.SleepStep(float(op.duration)))
 
     @_add.register
@@ -338,7 +338,7 @@ def _fixed_names(template: Template, documents: list[Document], count: int) -> t
     return names
 
 
-def _labels_of(op: CreateNodes) -> list[dict[str, str]]:
+def _labels_of(op: CreateNodesOp) -> list[dict[str, str]]:
     """Additional labels of the nodes; node i has entry i modulo the length."""
     if op.label_node_prepare_strategy is not None:
         given = op.label_node_prepare_strategy

@@ -25,7 +25,7 @@ _PREFIXES = ("schedulingwith", "scheduling")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CatalogEntry:
     """One workload of a test case. is_default: the name of the case alone selects it.
 
     make: builds its script. is_measured: upstream measures it, or it is Roadstead's own.
@@ -42,22 +42,22 @@ class Entry:
         return f"{self.case}/{self.workload}" if self.workload else self.case
 
 
-def built_in(seed: int = 0, openb_path: Path | None = None) -> list[Entry]:
+def built_in(seed: int = 0, openb_path: Path | None = None) -> list[CatalogEntry]:
     """All workloads that are part of the package."""
     return [*_scheduler_perf(), *_roadstead(seed), _openb(openb_path)]
 
 
-def of_file(path: Path) -> list[Entry]:
+def of_file(path: Path) -> list[CatalogEntry]:
     """The workloads of a user's file. Raises InputError."""
     return _entries(read_cases(path))
 
 
-def _scheduler_perf() -> list[Entry]:
+def _scheduler_perf() -> list[CatalogEntry]:
     with as_file(files(__package__) / "workloads" / "scheduler_perf.yaml") as path:
         return _entries(read_cases(path))
 
 
-def _entries(cases: Iterable[TestCase]) -> list[Entry]:
+def _entries(cases: Iterable[TestCase]) -> list[CatalogEntry]:
     entries = []
     for case in cases:
         measured = [PERFORMANCE in (*case.spec.labels, *w.labels) for w in case.spec.workloads]
@@ -65,21 +65,23 @@ def _entries(cases: Iterable[TestCase]) -> list[Entry]:
         for index, workload in enumerate(case.spec.workloads):
             make = partial(build_script, case, workload)
             is_default = index == default
-            entries.append(Entry(case.name, workload.name, make, is_default, measured[index]))
+            entries.append(
+                CatalogEntry(case.name, workload.name, make, is_default, measured[index])
+            )
     return entries
 
 
-def _roadstead(seed: int) -> list[Entry]:
+def _roadstead(seed: int) -> list[CatalogEntry]:
     entries = []
     for case in roadstead_workloads.ROADSTEAD_CASES:
         for index, (nodes, pods) in enumerate(case.sizes):
             workload = roadstead_workloads.size_name(nodes, pods)
             make = partial(case.make, f"{case.name}/{workload}", nodes, pods, seed)
-            entries.append(Entry(case.name, workload, make, index == 0, is_measured=True))
+            entries.append(CatalogEntry(case.name, workload, make, index == 0, is_measured=True))
     return entries
 
 
-def _openb(path: Path | None) -> Entry:
+def _openb(path: Path | None) -> CatalogEntry:
     def make() -> Script:
         if path is None:
             rule = (
@@ -91,17 +93,17 @@ def _openb(path: Path | None) -> Entry:
             roadstead_workloads.OPENB, roadstead_workloads.read_openb(path)
         )
 
-    return Entry(roadstead_workloads.OPENB, "", make, is_default=True, is_measured=True)
+    return CatalogEntry(roadstead_workloads.OPENB, "", make, is_default=True, is_measured=True)
 
 
-def choose(entries: Sequence[Entry], names: Sequence[str]) -> list[Entry]:
+def choose(entries: Sequence[CatalogEntry], names: Sequence[str]) -> list[CatalogEntry]:
     """Return the selected workloads, in the order of the names.
 
     `Case` selects the default workload of a case, `Case/Workload` that workload; both may contain
     the wildcard `*`. For cases, upper and lower case, hyphens and a leading "Scheduling" are
     ignored. Raises InputError for a name that matches nothing.
     """
-    chosen: dict[str, Entry] = {}
+    chosen: dict[str, CatalogEntry] = {}
     for name in names:
         case, slash, workload = name.partition("/")
         of_case = [

@@ -50,7 +50,7 @@ _KINDS: dict[str, type[ApiObject]] = {
 
 @dataclass(slots=True)
 class ClusterObjects:
-    """Collects cluster objects."""
+    """Collect cluster objects."""
 
     namespaces: dict[str, dict[str, str]] = field(default_factory=dict)
     volumes: list[VolumeFacts] = field(default_factory=list)

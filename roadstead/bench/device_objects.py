@@ -65,7 +65,7 @@ def slice_of_node(driver: str, node_name: str, devices: tuple[DeviceFacts, ...])
 
 @dataclass(slots=True)
 class DeviceObjects:
-    """Collects device objects. specs: (namespace, name) of a claim template → its spec."""
+    """Collect device objects. specs: (namespace, name) of a claim template → its spec."""
 
     classes: list[DeviceClassFacts] = field(default_factory=list)
     slices: list[SliceFacts] = field(default_factory=list)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from roadstead.bench.schema import CaseSpec, CreatePods, CreatePodSets, StopCollecting, cases_of
+from roadstead.bench.schema import CaseSpec, CreatePodSetsOp, CreatePodsOp, StopCollecting, cases_of
 from roadstead.bench.templates import Template, read_template, read_text
 from roadstead.config.decode import validation_problems
 from roadstead.protocol.documents import read_documents
@@ -69,9 +69,9 @@ def read_cases(path: Path) -> tuple[TestCase, ...]:
 
 
 def _collects(op: object) -> bool:
-    if isinstance(op, CreatePodSets):
+    if isinstance(op, CreatePodSetsOp):
         return op.create_pods_op.collect_metrics
-    return isinstance(op, StopCollecting) or (isinstance(op, CreatePods) and op.collect_metrics)
+    return isinstance(op, StopCollecting) or (isinstance(op, CreatePodsOp) and op.collect_metrics)
 
 
 def _check_unique(names: Iterable[str], source: str, obj: str) -> None:

@@ -80,7 +80,7 @@ class MetricChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ResultComparison:
     """The result of a comparison. missing: workloads that the older result does not have.
 
     commit: of the older result.
@@ -114,7 +114,7 @@ def _is_result(found: object) -> bool:
     return all(isinstance(each, (int, float)) and not isinstance(each, bool) for each in numbers)
 
 
-def compare(before: Json, after: Json) -> Comparison:
+def compare(before: Json, after: Json) -> ResultComparison:
     """Compare workloads that are in both; changes within both spreads count as equal."""
     old = {each["name"]: each for each in _results(before)}
     changes: list[MetricChange] = []
@@ -129,7 +129,7 @@ def compare(before: Json, after: Json) -> Comparison:
             _change(str(new["name"]), name, old_result[name], new[name], noise) for name in COMPARED
         ]
     same = before.get("machine") == after.get("machine")
-    return Comparison(tuple(changes), tuple(missing), str(before.get("commit", "")), same)
+    return ResultComparison(tuple(changes), tuple(missing), str(before.get("commit", "")), same)
 
 
 def _results(document: Json) -> list[Json]:

@@ -49,7 +49,7 @@ class UniqueLabel(_GoStruct):
     label_key: Text
 
 
-class CreateNodes(_GoStruct):
+class CreateNodesOp(_GoStruct):
     """Create nodes from a template, by default upstream's."""
 
     opcode: Literal["createNodes"]
@@ -62,7 +62,7 @@ class CreateNodes(_GoStruct):
     template_params: dict[Text, Scalar] = {}
 
 
-class CreateNamespaces(_GoStruct):
+class CreateNamespacesOp(_GoStruct):
     """Create the namespaces `prefix-0`, `prefix-1` and so on."""
 
     opcode: Literal["createNamespaces"]
@@ -72,7 +72,7 @@ class CreateNamespaces(_GoStruct):
     namespace_template_path: Path | None = None
 
 
-class CreatePods(_GoStruct):
+class CreatePodsOp(_GoStruct):
     """Create pods from a template. collect_metrics: measure them."""
 
     opcode: Literal["createPods"]
@@ -92,17 +92,17 @@ class CreatePods(_GoStruct):
     duration_param: Param = ""
 
 
-class CreatePodSets(_GoStruct):
+class CreatePodSetsOp(_GoStruct):
     """Create the same pods in each of the namespaces `prefix-0`, `prefix-1` and so on."""
 
     opcode: Literal["createPodSets"]
     count: Count = 0
     count_param: Param = ""
     namespace_prefix: Text
-    create_pods_op: CreatePods
+    create_pods_op: CreatePodsOp
 
 
-class DeletePods(_GoStruct):
+class DeletePodsOp(_GoStruct):
     """Delete pods of a namespace, all at once or a number per second."""
 
     opcode: Literal["deletePods"]
@@ -112,7 +112,7 @@ class DeletePods(_GoStruct):
     delete_pods_per_second: Annotated[int, Field(ge=0, le=1_000_000)] = 0
 
 
-class Churn(_GoStruct):
+class ChurnOp(_GoStruct):
     """Create (and delete) objects at an interval until the workload ends."""
 
     opcode: Literal["churn"]
@@ -123,7 +123,7 @@ class Churn(_GoStruct):
     template_paths: Annotated[tuple[Path, ...], Field(min_length=1, strict=False)]
 
 
-class Barrier(_GoStruct):
+class BarrierOp(_GoStruct):
     """Wait for pods that no earlier op waited for."""
 
     opcode: Literal["barrier"]
@@ -132,7 +132,7 @@ class Barrier(_GoStruct):
     stage_requirement: Literal["", "Scheduled", "Attempted"] = ""
 
 
-class Sleep(_GoStruct):
+class SleepOp(_GoStruct):
     """Wait for a duration in Go's notation ("1m30s")."""
 
     opcode: Literal["sleep"]
@@ -184,14 +184,14 @@ class StopCollecting(_GoStruct):
 
 
 Op = (
-    CreateNodes
-    | CreateNamespaces
-    | CreatePods
-    | CreatePodSets
-    | DeletePods
-    | Churn
-    | Barrier
-    | Sleep
+    CreateNodesOp
+    | CreateNamespacesOp
+    | CreatePodsOp
+    | CreatePodSetsOp
+    | DeletePodsOp
+    | ChurnOp
+    | BarrierOp
+    | SleepOp
     | CreateAny
     | CreateResourceDriver
     | AllocResourceClaims

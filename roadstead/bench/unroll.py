@@ -11,18 +11,18 @@ from roadstead.bench.reading import TestCase
 from roadstead.bench.schema import (
     COUNT_MAX,
     AllocResourceClaims,
-    Barrier,
-    Churn,
+    BarrierOp,
+    ChurnOp,
     CreateAny,
-    CreateNamespaces,
-    CreateNodes,
-    CreatePods,
-    CreatePodSets,
+    CreateNamespacesOp,
+    CreateNodesOp,
+    CreatePodSetsOp,
+    CreatePodsOp,
     CreateResourceDriver,
-    DeletePods,
+    DeletePodsOp,
     Op,
     Scalar,
-    Sleep,
+    SleepOp,
     StartCollecting,
     StopCollecting,
 )
@@ -30,13 +30,13 @@ from roadstead.config.durations import parse_duration
 from roadstead.protocol.errors import InputError, cut_short
 
 PlainOp = (
-    CreateNodes
-    | CreateNamespaces
-    | CreatePods
-    | DeletePods
-    | Churn
-    | Barrier
-    | Sleep
+    CreateNodesOp
+    | CreateNamespacesOp
+    | CreatePodsOp
+    | DeletePodsOp
+    | ChurnOp
+    | BarrierOp
+    | SleepOp
     | CreateAny
     | CreateResourceDriver
     | AllocResourceClaims
@@ -110,7 +110,7 @@ def unroll(case: TestCase, params: Params) -> list[PlainOp]:
     """Return the ops of a workload: parameters filled in, one op per pod set. Raises InputError."""
     ops: list[PlainOp] = []
     for op in case.spec.workload_template:
-        if isinstance(op, CreatePodSets):
+        if isinstance(op, CreatePodSetsOp):
             pods = _with_params(op.create_pods_op, params)
             for index in range(params.count(op.count, op.count_param)):
                 name = f"{op.namespace_prefix}-{index}"
@@ -123,23 +123,23 @@ def unroll(case: TestCase, params: Params) -> list[PlainOp]:
 
 def _with_params(op: Op, params: Params) -> PlainOp:
     changes: dict[str, object] = {}
-    if isinstance(op, (CreateNodes, CreateNamespaces, CreatePods)):
+    if isinstance(op, (CreateNodesOp, CreateNamespacesOp, CreatePodsOp)):
         changes["count"] = params.count(op.count, op.count_param)
     if isinstance(op, CreateAny):
         changes["count"] = params.count(1 if op.count is None else op.count, op.count_param)
-    if isinstance(op, (CreateNodes, CreatePods, CreateAny)) and op.template_params:
+    if isinstance(op, (CreateNodesOp, CreatePodsOp, CreateAny)) and op.template_params:
         changes["template_params"] = params.filled(op.template_params)
-    if isinstance(op, CreatePods) and op.count_multiplier_param:
+    if isinstance(op, CreatePodsOp) and op.count_multiplier_param:
         total = params.count(op.count, op.count_param) * params.count(0, op.count_multiplier_param)
         changes["count"] = total
-    if isinstance(op, CreatePods) and op.steady_state_param:
+    if isinstance(op, CreatePodsOp) and op.steady_state_param:
         changes["steady_state"] = params.value(op.steady_state_param) is True
-    if isinstance(op, CreatePods) and (op.duration or op.duration_param):
+    if isinstance(op, CreatePodsOp) and (op.duration or op.duration_param):
         changes["duration"] = str(params.seconds(op.duration, op.duration_param))
     if isinstance(op, CreateResourceDriver):
         claims_max = params.count(op.max_claims_per_node, op.max_claims_per_node_param)
         changes["max_claims_per_node"] = claims_max
-    if isinstance(op, Sleep):
+    if isinstance(op, SleepOp):
         changes["duration"] = str(params.seconds(op.duration, op.duration_param))
-    assert not isinstance(op, CreatePodSets)
+    assert not isinstance(op, CreatePodSetsOp)
     return op.model_copy(update=changes) if changes else op

@@ -1,6 +1,6 @@
 """Binder: BinderCore with its filters, its journal and the outcomes of pods, in one object.
 
-    bind, add, delete … ──► BinderCore ──► effects ──► journal: append, flush
+    bind, add, delete … ──► BinderCore ──► commands ──► journal: append, flush
                                 ▲                             │
          results, outcomes ◄────┴── flushed, or halted ◄──────┘
 
@@ -50,13 +50,13 @@ _log = logging.getLogger("roadstead.binder")
 
 
 class Binder:
-    """Commits binds in order, as the only writer of its journal; repeated calls change nothing.
+    """Commit binds in order, as the only writer of its journal; repeated calls change nothing.
 
     store: empty, the table of authoritative counts. profiles: by scheduler name, over the classes
     of that table. State is recovered from a journal that has records; `run` is written to an empty
     one. revision: of a change of the cluster, see `roadstead.revisions`. Methods that change
     something raise BinderHaltedError if the journal fails or has failed; `bind` then leaves
-    requests unanswered. Effects are the commands of the core (`BinderCommand`).
+    requests unanswered. Commands are those of the core (`BinderCommand`).
 
     verifier: all hard filters; may be replaced by one that checks less. commits: marked by the
     caller that acknowledges binds. node_revisions, pod_revisions: the last revision of each name
@@ -93,7 +93,7 @@ class Binder:
 
     @property
     def error(self) -> str:
-        """Why the binder has halted, and which records are durable; "" if it has not."""
+        """Reason that the binder has halted, and the durable records; "" if it has not."""
         halted = self.core.halted
         if halted is None:
             return ""
@@ -112,7 +112,7 @@ class Binder:
         current = [name for name in names if self.node_revisions.apply_removal(name, revision)]
         known = [name for name in current if name in self.core.placements.nodes]
         remove = self.core.remove_node
-        self._perform_durably([effect for name in known for effect in remove(name, revision)])
+        self._perform_durably([command for name in known for command in remove(name, revision)])
 
     def add_running(
         self, pods: Iterable[KeyedPod], node_names: Iterable[str], revision: int = 0
@@ -158,11 +158,11 @@ class Binder:
         return self._deleted_of(known)
 
     def _with_released(
-        self, effects: Sequence[BinderCommand], uids: Sequence[str]
+        self, commands: Sequence[BinderCommand], uids: Sequence[str]
     ) -> list[BinderCommand]:
         """Release the claims of removed pods; add their records to those of the pods."""
         self.volumes.release(uids)
-        return self.journal.with_claims(effects)
+        return self.journal.with_claims(commands)
 
     # Binds and evictions.
 
@@ -192,8 +192,8 @@ class Binder:
         A pending pod is deleted, too: a bind that is requested later is refused.
         """
         known = [uid for uid in uids if self._state(uid) is not BinderState.UNKNOWN]
-        effects = self.core.evict(known, dict(zip(uids, preemptors, strict=True)))
-        self._perform_durably(self._with_released(effects, known))
+        commands = self.core.evict(known, dict(zip(uids, preemptors, strict=True)))
+        self._perform_durably(self._with_released(commands, known))
         return self._deleted_of(known)
 
     def deallocate(self, claims: Sequence[tuple[str, str]]) -> None:
@@ -286,23 +286,23 @@ class Binder:
             return self.verifier.verify_prefix(facts, nodes, bind_claims)
         return self.verifier.verify_prefix(facts, nodes)
 
-    # Effects.
+    # Commands of the core.
 
-    def _perform_durably(self, effects: Sequence[BinderCommand]) -> None:
-        """Perform effects; raise BinderHaltedError if the journal fails, for nothing is durable."""
-        self._perform(effects)
+    def _perform_durably(self, commands: Sequence[BinderCommand]) -> None:
+        """Perform commands; BinderHaltedError if the journal fails, for nothing is durable."""
+        self._perform(commands)
         if self.core.halted is not None:
             raise BinderHaltedError(f"binder: halted: {self.core.halted.reason}")
 
-    def _perform(self, effects: Sequence[BinderCommand]) -> dict[str, CommitResult]:
-        """Perform effects and those that follow from them; return the results by token."""
+    def _perform(self, commands: Sequence[BinderCommand]) -> dict[str, CommitResult]:
+        """Perform commands and those that follow from them; return the results by token."""
         results: dict[str, CommitResult] = {}
         bound = self.outcomes.bound
-        waiting = deque(effects)
+        waiting = deque(commands)
         while waiting:
-            effect = waiting.popleft()
-            if isinstance(effect, Acknowledge):
-                token, _, result = effect
+            command = waiting.popleft()
+            if isinstance(command, Acknowledge):
+                token, _, result = command
                 results[token] = result
                 if isinstance(result, Bound):
                     uid, node_name, _, _ = result
@@ -310,24 +310,24 @@ class Binder:
                     if uid not in bound and self.core.is_bound_by(uid, token):
                         self.commits.note(uid)
                         bound[uid] = node_name
-            elif isinstance(effect, AppendJournal):
-                waiting += self._write(effect)
-            elif isinstance(effect, Released):
-                if effect.evicted:
-                    self.pod_revisions.apply_unsent_removal(effect.uid)
-                self.outcomes.released(effect)
+            elif isinstance(command, AppendJournal):
+                waiting += self._write(command)
+            elif isinstance(command, Released):
+                if command.evicted:
+                    self.pod_revisions.apply_unsent_removal(command.uid)
+                self.outcomes.released(command)
         return results
 
-    def _write(self, effect: AppendJournal) -> list[BinderCommand]:
+    def _write(self, command: AppendJournal) -> list[BinderCommand]:
         try:
-            self.journal.write(effect.records)
+            self.journal.write(command.records)
         except Exception as failure:
             # On any error: accepted binds that are not in the journal must not be acknowledged.
             if not isinstance(failure, JournalError):
                 fields = {"error": type(failure).__name__, "text": str(failure)}
                 _log.info("journal failed", extra={"fields": fields})
             return self.core.flush_failed(str(failure) or type(failure).__name__)
-        return self.core.flushed(effect.last_lsn)
+        return self.core.flushed(command.last_lsn)
 
     # Pods.
 

@@ -30,7 +30,7 @@ from roadstead.config.model import ProfileConfig
 from roadstead.devices.gates import gates_on
 from roadstead.facts.bound_claims import BoundClaims
 from roadstead.facts.cluster import ClusterFacts
-from roadstead.facts.rules import Rules
+from roadstead.facts.filter_rules import Rules
 from roadstead.facts.run_mark import BEGUN, RunMark
 from roadstead.journal import Journal, RecordColumns, RecordKind, Records, Subject
 from roadstead.journal.files import FileJournal
@@ -120,26 +120,26 @@ class BinderJournal:
     def describe(
         self, subject: Subject, kind: RecordKind = RecordKind.CLUSTER
     ) -> list[BinderCommand]:
-        """Return the effects that write a subject to the journal; snapshots keep it."""
+        """Return the commands that write a subject to the journal; snapshots keep it."""
         self._subjects.append(subject)
         return self._core.describe(subject, kind)
 
     def begin(self, run: RunDescription) -> list[BinderCommand]:
-        """Return the effects that write the run's description in one group: all or nothing."""
+        """Return the commands that write the run's description in one group: all or nothing."""
         gates = self._volumes.gates
         rules = replace(
             _filter_rules(run.profiles),
             extended_resource=gates.extended_resource,
             device_gates=gates_on(replace(gates, extended_resource=False, filter_timeout=False)),
         )
-        effects = [*self.describe(run.cluster), *self.describe(rules)]
+        commands = [*self.describe(run.cluster), *self.describe(rules)]
         if run.digest:
-            effects += self.describe(RunMark(BEGUN, run.digest), RecordKind.RUN)
-        return in_one_append(effects)
+            commands += self.describe(RunMark(BEGUN, run.digest), RecordKind.RUN)
+        return in_one_append(commands)
 
-    def with_claims(self, effects: Sequence[BinderCommand]) -> list[BinderCommand]:
+    def with_claims(self, commands: Sequence[BinderCommand]) -> list[BinderCommand]:
         """Add the records of bound claims to those of the binds: one group, all or nothing."""
-        effects = list(effects)
+        commands = list(commands)
         for change in self._volumes.batch_changes():
             claims = BoundClaims(
                 change.claims,
@@ -148,8 +148,8 @@ class BinderJournal:
                 change.device_claims,
                 change.removed_claims,
             )
-            effects += self.describe(claims, RecordKind.STORAGE)
-        return in_one_append(effects)
+            commands += self.describe(claims, RecordKind.STORAGE)
+        return in_one_append(commands)
 
     def write(self, records: Records) -> None:
         """Append records and flush. If anything is raised, they may not be durable."""

@@ -1,4 +1,4 @@
-"""When binds were acknowledged: the binder notes them, its caller marks the time."""
+"""Times of acknowledged binds: the binder notes them, its caller marks the time."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@
 
 The part of BinderCore that decides; `roadstead.binder.core` handles the flush. A batch is the
 requests of one call of `bind`; if anything raises while it is decided, all of it is undone
-(`roadstead.binder.undo`).
+(`roadstead.binder.batch_start`).
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from roadstead.binder.all_or_nothing import BindRefusal, Missing, refused_groups
+from roadstead.binder.batch_start import BatchStart, Unflushed
 from roadstead.binder.binder_store import BinderStore, to_journal
 from roadstead.binder.pods import (
     Acknowledge,
@@ -36,7 +37,6 @@ from roadstead.binder.pods import (
     VerifyPrefix,
 )
 from roadstead.binder.tokens import TokenMemory, conflict
-from roadstead.binder.undo import BatchStart, Unflushed
 from roadstead.journal import JournalRecord, RecordKind
 from roadstead.placements import NodeStore
 from roadstead.protocol.status import SUCCESS, Code, unschedulable
@@ -70,7 +70,7 @@ class _BatchResult:
         elif outcome is not None:
             self.answers.append(outcome)
 
-    def effects(self) -> list[BinderCommand]:
+    def commands(self) -> list[BinderCommand]:
         return [*self.answers, *to_journal(self.journal)]
 
 
@@ -97,24 +97,24 @@ class Commits(BinderStore):
         self._tokens = TokenMemory(self.settings.max_tokens)
         self._voided: OrderedDict[str, None] = OrderedDict()
         self._unflushed: Unflushed = deque()
-        """Records not on disk yet (`roadstead.binder.undo`)."""
+        """Records not on disk yet (`roadstead.binder.batch_start`)."""
 
     def bind(self, requests: Sequence[BindRequest]) -> list[BinderCommand]:
         """Decide requests in order, each on top of all before it, flushed or not.
 
-        Refusals and repeated answers are effects of this call. Accepted requests are one
+        Refusals and repeated answers are commands of this call. Accepted requests are one
         AppendJournal, acknowledged by `flushed`. A request that already waits for its flush has no
-        effect. Raises BindConflictError for a token that was used for another request, and any
+        command. Raises BindConflictError for a token that was used for another request, and any
         error of `verify`; nothing is changed then.
         """
         start = self._batch_start(requests)
         try:
-            effects = self._decide(requests, start.histories)
+            commands = self._decide(requests, start.histories)
         except BaseException:
             self._undo_batch(start, requests)
             raise
         self._tokens.forget_oldest()
-        return effects
+        return commands
 
     def _batch_start(self, requests: Sequence[BindRequest]) -> BatchStart:
         nodes = {each.node_name for each in requests} if self.settings.checks_versions else ()
@@ -146,7 +146,7 @@ class Commits(BinderStore):
         refused = self._refused_groups(requests)
         for request in requests:
             decided.add(self._bind_one(request, refused.get(request.token), histories))
-        return decided.effects()
+        return decided.commands()
 
     def _bind_pending(
         self,
@@ -176,7 +176,7 @@ class Commits(BinderStore):
                 decided.add(self._bind_one(request, None, histories))
             start += one_by_one
             one_by_one = 1 if passing >= one_by_one else min(2 * one_by_one, MAX_ONE_BY_ONE)
-        return decided.effects()
+        return decided.commands()
 
     def advance_epoch(self, owner: str, epoch: int) -> None:
         """Fence an owner: its requests of epochs before `epoch` are refused from now on."""

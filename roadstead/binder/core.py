@@ -32,7 +32,7 @@ NO_PREEMPTORS: Mapping[str, str] = {}
 
 
 class BinderCore(Commits):
-    """Commits binds in order over its own, authoritative node store, which starts empty.
+    """Commit binds in order over its own, authoritative node store, which starts empty.
 
     verify: all hard filters of one node, run on that store. next_lsn: the number of the first
     record, one after the last of the journal. journals_all: also journal nodes, accepted pods and
@@ -52,9 +52,9 @@ class BinderCore(Commits):
             raise IllegalTransitionError(
                 f"binder: flushed({lsn}) is not allowed: the last record is {self.last_lsn}"
             )
-        effects: list[BinderCommand] = []
+        commands: list[BinderCommand] = []
         if self.halted is not None:
-            return effects
+            return commands
         durable = []
         while self._unflushed and self._unflushed[0][0] <= lsn:
             durable.append(self._unflushed.popleft())
@@ -66,11 +66,11 @@ class BinderCore(Commits):
             if isinstance(outcome, str):
                 bound = Bound(record.uid, record.node_name, record.lsn, record.version)
                 self._tokens.answer(outcome, bound)
-                effects.append(Acknowledge(outcome, record.owner, bound))
+                commands.append(Acknowledge(outcome, record.owner, bound))
             elif outcome is not None:
-                effects.append(outcome)
+                commands.append(outcome)
         self.flushed_lsn = max(self.flushed_lsn, lsn)
-        return effects
+        return commands
 
     def flush_failed(self, reason: str) -> list[BinderCommand]:
         """Halt after a journal failure: nothing is acknowledged or committed any more."""
@@ -250,8 +250,8 @@ class BinderCore(Commits):
             if was_counted:
                 self.row_versions.changed(record.node_name, entry.lsn)
             is_evicted = kind is RecordKind.EVICT
-            effect = Released(record.uid, record.key, record.node_name, is_evicted, preemptor)
-            self._unflushed.append((entry.lsn, record, effect))
+            command = Released(record.uid, record.key, record.node_name, is_evicted, preemptor)
+            self._unflushed.append((entry.lsn, record, command))
             journal.append(entry)
         return to_journal(journal)
 

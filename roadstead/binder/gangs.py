@@ -1,4 +1,4 @@
-"""How many pods of a gang must still be bound; `all_or_nothing` enforces it."""
+"""Number of pods of a gang that must still be bound; `all_or_nothing` enforces it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from roadstead.nodes.table import NodeTable
 
 
 class GangShortfall:
-    """How many pods gangs lack: minMember of their PodGroups, minus pods on the binder's table.
+    """Numbers of pods that gangs lack: minMember, minus pods on the binder's table.
 
     uncounted_pods: pods that are bound to removed nodes.
     """

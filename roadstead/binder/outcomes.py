@@ -28,8 +28,8 @@ class PodOutcomes:
         self.bound: dict[str, str] = {}
         self.removed: list[RemovedPod] = []
 
-    def released(self, effect: Released) -> None:
+    def released(self, command: Released) -> None:
         """Record that a pod is removed; it is no longer listed as bound."""
-        self.bound.pop(effect.uid, None)
-        gone = RemovedPod(effect.uid, effect.key, effect.node_name, effect.preemptor)
+        self.bound.pop(command.uid, None)
+        gone = RemovedPod(command.uid, command.key, command.node_name, command.preemptor)
         self.removed.append(gone)

@@ -127,7 +127,7 @@ It may return fewer: the request after them need not be refused, `Verify` decide
 
 
 class RejectCause(StrEnum):
-    """Why a bind is refused.
+    """Cause of a refused bind.
 
     CONSTRAINT and VERSION concern the node, TRANSACTION another pod of the same job. EXPIRED: the
     token was voided (`void`). CHANGED: the pod was updated since it was read. FAILED: a filter or

@@ -33,9 +33,9 @@ from roadstead.binder.pods import (
 )
 from roadstead.facts.bound_claims import BoundClaims
 from roadstead.facts.cluster import ClusterFacts
+from roadstead.facts.filter_rules import Rules
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
-from roadstead.facts.rules import Rules
 from roadstead.facts.run_mark import EPOCH, VOID, RunMark
 from roadstead.garbage_collection import gc_paused
 from roadstead.journal import (
@@ -167,7 +167,7 @@ def _pod_records(core: BinderCore, pod: BinderRecord, revision: int) -> Iterator
 
 
 class _Replay:
-    """Applies records to a core, those of one kind together."""
+    """Apply records to a core, those of one kind together."""
 
     def __init__(self, core: BinderCore) -> None:
         self._core = core

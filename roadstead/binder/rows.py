@@ -1,4 +1,4 @@
-"""When each node last changed and by whom, to find decisions that were based on an older state.
+"""The last change of each node and its author, to find decisions based on an older state.
 
 The version of a node's row is the number of the record (LSN) that changed it last: it only grows,
 also over a recovery, and is the same at binder, cache, workers and schedulers. A scheduler knows

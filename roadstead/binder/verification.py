@@ -72,7 +72,7 @@ class _CachedResults:
 
 
 class Verifier:
-    """Runs PreFilter and Filter for single nodes; PreFilter once per shape, until it changes.
+    """Run PreFilter and Filter for single nodes; PreFilter once per shape, until it changes.
 
     Results are cached by shape; by class if plugins may answer differently for classes of a shape.
     """
@@ -112,7 +112,7 @@ class Verifier:
         if not cached.outcome.status.is_success:
             return cached.outcome.status
         if not cached.allows(node_name):
-            return excluded_status(cached.outcome.narrowed_by)
+            return excluded_status(cached.outcome.restricted_by)
         return _filter_row(
             profile, pod_class, cached.outcome.state, self._table.view(np.array([row]))
         )

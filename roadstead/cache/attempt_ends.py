@@ -16,7 +16,7 @@ from roadstead.facts.pod import Pod, identity_of
 
 
 class AttemptFinisher:
-    """Ends attempts, and sends the resulting changes."""
+    """End attempts, and send the resulting changes."""
 
     def __init__(self, state: ClusterState, changes: Changes) -> None:
         self._core, self._volumes = state.core, state.volumes

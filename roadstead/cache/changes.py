@@ -16,7 +16,7 @@ from roadstead.storage import StorageChange
 
 
 class Changes(Protocol):
-    """Receives each change once, after the cache has applied it. Sequences may be empty.
+    """Receive each change once, after the cache has applied it. Sequences may be empty.
 
     A method may raise RoadsteadError if there is no receiver left; the cache keeps the change.
     """

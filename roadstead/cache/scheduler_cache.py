@@ -52,7 +52,7 @@ class ResolveOutcome:
 
 
 class SchedulerCache:
-    """Changes the state of a cluster, and sends each change to `changes`, in order.
+    """Change the state of a cluster, and send each change to `changes`, in order.
 
     Every call may be repeated or late: nothing is sent twice, and objects with a removal or change
     of a higher revision are skipped. Revision 0 means that the sender does not count revisions.
@@ -253,7 +253,7 @@ class SchedulerCache:
         freed = tuple(pods[each.uid] for each in applied if each.node_name is None)
         return ResolveOutcome(len(late), freed)
 
-    # Schedulers that were replaced. epoch: of the current life of `owner`.
+    # Schedulers that were replaced. epoch: of the current incarnation of `owner`.
 
     def assumed_by(self, owner: str, epoch: int) -> list[str]:
         """Return the UIDs of the pods that a scheduler assumed before this epoch."""
@@ -273,7 +273,7 @@ class SchedulerCache:
         return freed
 
     def orphaned_claims(self, owner: str, epoch: int) -> list[str]:
-        """Return the UIDs of removed pods whose claims a scheduler's earlier lives left bound."""
+        """Return the UIDs of removed pods whose claims an earlier incarnation left bound."""
         return self._attempts.orphaned_claims(owner, epoch)
 
     def end_claims(self, owner: str, epoch: int, committed: set[str]) -> None:

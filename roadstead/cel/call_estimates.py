@@ -27,7 +27,7 @@ from roadstead.cel.run_costs import (
     TEXT_FACTOR,
     TRAVERSING,
 )
-from roadstead.cel.tree import Literal, Node
+from roadstead.cel.tree import Literal, TreeNode
 from roadstead.cel.types import BYTES, CIDR, FORMAT, IP, QUANTITY, SEMVER, STRING, URL, Type
 
 # Upstream's bounds for the name of a format and for its pattern.
@@ -49,7 +49,7 @@ class Argument(NamedTuple):
 
     path: tuple[str, ...]
     type: Type
-    node: Node | None
+    node: TreeNode | None
     size: Estimate | None
 
     @property

@@ -19,9 +19,9 @@ from roadstead.cel.tree import (
     ListNode,
     Literal,
     MapNode,
-    Node,
     Select,
     StructNode,
+    TreeNode,
     qualified_name,
     walk,
 )
@@ -81,7 +81,7 @@ _LITERALS: dict[type, Type] = {
 }
 
 
-def check(root: Node) -> list[Issue]:
+def check(root: TreeNode) -> list[Issue]:
     """Set the types and overloads of all nodes; return the errors."""
     checker = _Checker()
     checker.check(root)
@@ -92,7 +92,7 @@ def check(root: Node) -> list[Issue]:
 
 
 class _Checker:
-    """Checks one expression. _scopes: types of variables by name, innermost scope last."""
+    """Check one expression. _scopes: types of variables by name, innermost scope last."""
 
     def __init__(self) -> None:
         self._scopes: list[dict[str, Type]] = [{DEVICE_VARIABLE: DEVICE}]
@@ -128,7 +128,7 @@ class _Checker:
         name = name.removeprefix(".")
         return next((scope[name] for scope in reversed(self._scopes) if name in scope), None)
 
-    def check(self, node: Node) -> Type:
+    def check(self, node: TreeNode) -> Type:
         """Set the types of a node and of all nodes below it; return the type of the node."""
         match node:
             case Literal():
@@ -174,7 +174,7 @@ class _Checker:
         found = self._field(node.offset, node.operand, node.name, is_optional=False)
         return BOOL if node.is_test else substitute(self.bindings, found, is_final=False)
 
-    def _field(self, offset: int, operand: Node, name: str, is_optional: bool) -> Type:
+    def _field(self, offset: int, operand: TreeNode, name: str, is_optional: bool) -> Type:
         whole = substitute(self.bindings, self.check(operand), is_final=False)
         type_, was_optional = unwrap_optional(whole)
         found = ERROR
@@ -281,7 +281,7 @@ class _Checker:
             node.offset, f"found no matching overload for '{node.name}' applied to '{signature}'"
         )
 
-    def _unwrap(self, node: Node, is_optional: bool) -> Type:
+    def _unwrap(self, node: TreeNode, is_optional: bool) -> Type:
         """Return the type of an element. is_optional: of the content of an element with `?`."""
         type_ = _checked_type(node)
         if not is_optional:
@@ -352,12 +352,12 @@ class _Checker:
         self._report(node.items.offset, text)
         return ERROR, ERROR
 
-    def _expect(self, node: Node, expected: Type) -> None:
+    def _expect(self, node: TreeNode, expected: Type) -> None:
         found = self.check(node)
         if not self._assign((expected, found)):
             self._report_mismatch(node.offset, expected, found)
 
 
-def _checked_type(node: Node) -> Type:
+def _checked_type(node: TreeNode) -> Type:
     assert node.type is not None, "a node is used before it is checked"
     return node.type

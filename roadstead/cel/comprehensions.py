@@ -26,7 +26,7 @@ from roadstead.cel.tree import (
     Comprehension,
     Ident,
     Literal,
-    Node,
+    TreeNode,
 )
 from roadstead.cel.values import Value, decoded_key, go_type, items_of, rewrapped
 
@@ -78,7 +78,7 @@ class SlotTable:
 
 
 def plan_comprehension(
-    node: Comprehension, slots: SlotTable, plan: Callable[[Node], Step], is_metered: bool
+    node: Comprehension, slots: SlotTable, plan: Callable[[TreeNode], Step], is_metered: bool
 ) -> Step:
     """Return the step that computes a comprehension.
 
@@ -115,7 +115,7 @@ def plan_comprehension(
 def _plan_loop(
     node: Comprehension,
     slots: SlotTable,
-    plan: Callable[[Node], Step],
+    plan: Callable[[TreeNode], Step],
     iterate: Callable[[Variables], Iterator[None]],
     start: Step,
 ) -> Step:
@@ -223,7 +223,7 @@ def _set_each_pair(
         yield
 
 
-def _predicate(node: Comprehension) -> Node | None:
+def _predicate(node: Comprehension) -> TreeNode | None:
     """Return the predicate of `all` or `exists`; None for any other comprehension.
 
     They are recognized by their form, `@not_strictly_false(…)` as condition and `@result && p` or
@@ -279,7 +279,7 @@ def _quantifier(
     return quantify
 
 
-def _plan_binding(node: Comprehension, slots: SlotTable, plan: Callable[[Node], Step]) -> Step:
+def _plan_binding(node: Comprehension, slots: SlotTable, plan: Callable[[TreeNode], Step]) -> Step:
     """Return the step of `cel.bind(name, start, result)`."""
     start = plan(node.start)
     slot = slots.add_slot()

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from roadstead.cel.errors import CelRunError
-from roadstead.cel.network import Address, Network
+from roadstead.cel.network import Address, Cidr
 from roadstead.cel.times import (
     parse_duration,
     parse_timestamp,
@@ -22,7 +22,7 @@ from roadstead.cel.values import (
     INT_MAX,
     INT_MIN,
     UINT_MAX,
-    Duration,
+    DurationValue,
     Timestamp,
     TypeValue,
     Uint,
@@ -69,7 +69,7 @@ def to_int(value: Value) -> Value:
             if not -(2.0**63) < value < 2.0**63:
                 raise CelRunError("integer overflow")
             return int(value)
-        case Duration():
+        case DurationValue():
             return value.nanoseconds
         case Timestamp():
             return value.nanoseconds // 10**9
@@ -178,18 +178,18 @@ def to_string(value: Value) -> Value:
                 return value.decode("utf-8")
             except UnicodeDecodeError:
                 raise CelRunError("invalid UTF-8 in bytes, cannot convert to string") from None
-        case Duration():
+        case DurationValue():
             return seconds_text(value)
         case Timestamp():
             return timestamp_text(value)
         case TypeValue():
             return value.name
-        case Address() | Network():
+        case Address() | Cidr():
             return str(value)
     raise conversion_error(value, "string")
 
 
-def seconds_text(duration: Duration) -> str:
+def seconds_text(duration: DurationValue) -> str:
     """Return a duration in seconds, in the shortest form that is the same double."""
     number = duration.nanoseconds / 10**9
     shortest = repr(number)
@@ -208,7 +208,7 @@ def _decimals(shortest: str) -> int:
 
 def to_duration(value: Value) -> Value:
     """Convert to a duration; raises CelRunError."""
-    if isinstance(value, Duration):
+    if isinstance(value, DurationValue):
         return value
     if isinstance(value, str):
         duration = parse_duration(value)

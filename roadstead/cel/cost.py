@@ -28,15 +28,15 @@ from roadstead.cel.tree import (
     ListNode,
     Literal,
     MapNode,
-    Node,
     Select,
+    TreeNode,
 )
 from roadstead.cel.types import DYN, LIST, MAP, PARAM, SCALARS, STRUCT, Type
 
 _LIST_COST, _MAP_COST = fixed(10), fixed(30)
 
 
-def estimate_max_cost(root: Node) -> int:
+def estimate_max_cost(root: TreeNode) -> int:
     """Return the maximum cost of a checked expression, at most 2**64 - 1."""
     return _CostEstimator().cost(root).high
 
@@ -51,7 +51,7 @@ class _Variable:
 
 
 class _CostEstimator:
-    """Estimates one expression.
+    """Estimate one expression.
 
     _paths: by node, its variable and the fields below it. _locals: by name, the variables of the
     comprehensions around the current node, innermost last. _sizes, _entries: by node, the size of
@@ -59,12 +59,12 @@ class _CostEstimator:
     """
 
     def __init__(self) -> None:
-        self._paths: dict[Node, Path] = {}
+        self._paths: dict[TreeNode, Path] = {}
         self._locals: dict[str, list[_Variable]] = {}
-        self._sizes: dict[Node, Estimate] = {}
-        self._entries: dict[Node, EntrySize] = {}
+        self._sizes: dict[TreeNode, Estimate] = {}
+        self._entries: dict[TreeNode, EntrySize] = {}
 
-    def cost(self, node: Node) -> Estimate:
+    def cost(self, node: TreeNode) -> Estimate:
         """Return the cost of a node and of all nodes below it."""
         match node:
             case Literal():
@@ -106,14 +106,14 @@ class _CostEstimator:
         self._paths[node] = (*self._path(node.operand), node.name)
         return total
 
-    def _path(self, node: Node) -> Path:
+    def _path(self, node: TreeNode) -> Path:
         if isinstance(node, Ident):
             local = self._local(node.name)
             if local is not None:
                 return local.path
         return self._paths.get(node, ())
 
-    def _argument(self, node: Node) -> Argument:
+    def _argument(self, node: TreeNode) -> Argument:
         path = self._path(node)
         # Accumulators of macros are no part of `device`.
         if path and path[0] in (OLDER_ACCUMULATOR, ACCUMULATOR):
@@ -232,7 +232,7 @@ class _CostEstimator:
                 self._entries[node] = entry
         return total
 
-    def _variable_of(self, node: Node) -> _Variable:
+    def _variable_of(self, node: TreeNode) -> _Variable:
         """Return a variable with the value of a node."""
         return _Variable(self._path(node), self._size(node), self._entry(node))
 
@@ -260,21 +260,21 @@ class _CostEstimator:
         self._copy_sizes(node, node.result)
         return total
 
-    def _copy_sizes(self, node: Node, source: Node) -> None:
+    def _copy_sizes(self, node: TreeNode, source: TreeNode) -> None:
         self._set_size(node, self._size(source))
         entry = self._entry(source)
         if entry is not None:
             self._entries[node] = entry
 
-    def _set_size(self, node: Node, size: Estimate | None) -> None:
+    def _set_size(self, node: TreeNode, size: Estimate | None) -> None:
         if size is not None:
             self._sizes[node] = size
 
-    def _size_or_unknown(self, node: Node) -> Estimate:
+    def _size_or_unknown(self, node: TreeNode) -> Estimate:
         size = self._size(node)
         return UNKNOWN if size is None else size
 
-    def _size(self, node: Node) -> Estimate | None:
+    def _size(self, node: TreeNode) -> Estimate | None:
         size = self._sizes.get(node)
         if size is None:
             size = _literal_size(node)
@@ -292,7 +292,7 @@ class _CostEstimator:
                 return local.size
         return None
 
-    def _entry(self, node: Node) -> EntrySize | None:
+    def _entry(self, node: TreeNode) -> EntrySize | None:
         entry = self._entries.get(node)
         if entry is None and isinstance(node, Ident):
             local = self._local(node.name)
@@ -300,11 +300,11 @@ class _CostEstimator:
         return entry
 
 
-def _type(node: Node) -> Type:
+def _type(node: TreeNode) -> Type:
     return node.type or DYN
 
 
-def _literal_size(node: Node) -> Estimate | None:
+def _literal_size(node: TreeNode) -> Estimate | None:
     if isinstance(node, Literal):
         return fixed(len(node.value) if isinstance(node.value, (str, bytes)) else 1)
     if isinstance(node, ListNode):

@@ -76,7 +76,7 @@ class EntrySize(NamedTuple):
 
 
 class CallEstimate(NamedTuple):
-    """What a call costs, without its arguments, and the size of its result if it is known."""
+    """Cost of a call, without its arguments, and the size of its result if it is known."""
 
     cost: Estimate
     result: Estimate | None = None

@@ -13,7 +13,7 @@ from roadstead.cel.conversions import to_string
 from roadstead.cel.errors import CelRunError
 from roadstead.cel.limits import check_chars
 from roadstead.cel.values import (
-    Duration,
+    DurationValue,
     Timestamp,
     TypeValue,
     Uint,
@@ -190,7 +190,7 @@ def _string(value: Value, depth: int) -> str:
         return "{" + ", ".join(f"{key}:{inner}" for key, inner in entries) + "}"
     if value is None:
         return "null"
-    if isinstance(value, (bool, int, float, str, bytes, Duration, Timestamp, TypeValue)):
+    if isinstance(value, (bool, int, float, str, bytes, DurationValue, Timestamp, TypeValue)):
         return str(to_string(value))
     raise _unfit("s", value)
 
@@ -216,7 +216,7 @@ def _member(value: Value, depth: int) -> str:
             if math.isnan(value) or math.isinf(value):
                 return go_quote({"nan": "NaN", "inf": "+Inf", "-inf": "-Inf"}[str(value)])
             return f"{value:.{_PRECISION}f}"
-        case Duration():
+        case DurationValue():
             return f'duration("{to_string(value)}")'
         case Timestamp():
             return f'timestamp("{to_string(value)}")'

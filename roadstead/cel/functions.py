@@ -16,7 +16,7 @@ from roadstead.cel.declarations import FUNCTIONS, Overload
 from roadstead.cel.errors import CelRunError, no_overload
 from roadstead.cel.kubernetes import KUBERNETES_FUNCTIONS
 from roadstead.cel.lists import LIST_FUNCTIONS, SORTS, is_list
-from roadstead.cel.network import Address, Network
+from roadstead.cel.network import Address, Cidr
 from roadstead.cel.operators import OPERATORS
 from roadstead.cel.regexes import compile_regex, find, find_all, matches
 from roadstead.cel.semver import Semver
@@ -25,7 +25,7 @@ from roadstead.cel.times import TIME_FUNCTIONS
 from roadstead.cel.types import LIST, MAP, OPAQUE, PARAM, STRUCT, TYPE, Type
 from roadstead.cel.values import (
     NONE,
-    Duration,
+    DurationValue,
     NamedFormat,
     Optional,
     Timestamp,
@@ -52,7 +52,7 @@ _CLASSES: dict[str, type] = {
     "string": str,
     "bytes": bytes,
     "null_type": type(None),
-    "google.protobuf.Duration": Duration,
+    "google.protobuf.Duration": DurationValue,
     "google.protobuf.Timestamp": Timestamp,
     "optional_type": Optional,
     "kubernetes.Quantity": Quantity,
@@ -60,13 +60,13 @@ _CLASSES: dict[str, type] = {
     "kubernetes.URL": Url,
     "kubernetes.NamedFormat": NamedFormat,
     "net.IP": Address,
-    "net.CIDR": Network,
+    "net.CIDR": Cidr,
 }
 
 
 def _matches(text: Value, pattern: Value) -> Value:
     if not isinstance(text, str):
-        if isinstance(text, (Duration, Timestamp)):
+        if isinstance(text, (DurationValue, Timestamp)):
             raise no_overload()
         raise CelRunError("no such overload: matches")
     if not isinstance(pattern, str):
@@ -110,7 +110,7 @@ def _of_non_zero(value: Value) -> Value:
     is_zero = value is None or (
         isinstance(value, (bool, int, float, str, bytes, list, dict)) and not value
     )
-    if isinstance(value, Duration):
+    if isinstance(value, DurationValue):
         is_zero = value.nanoseconds == 0
     return NONE if is_zero else Optional(value)
 

@@ -12,7 +12,7 @@ from roadstead.cel.errors import CelRunError, no_overload
 from roadstead.cel.formats import NAMED_FORMATS, violations
 from roadstead.cel.network import (
     Address,
-    Network,
+    Cidr,
     NetworkError,
     parse_address,
     parse_network,
@@ -140,7 +140,7 @@ def _address(text: str) -> Address:
         raise CelRunError(str(error)) from None
 
 
-def _network(text: str) -> Network:
+def _network(text: str) -> Cidr:
     try:
         return parse_network(text)
     except NetworkError as error:
@@ -148,7 +148,7 @@ def _network(text: str) -> Network:
         raise CelRunError(f"{prefix}{error}") from None
 
 
-def _contains_ip_text(network: Network, text: str) -> bool:
+def _contains_ip_text(network: Cidr, text: str) -> bool:
     # As upstream, the error does not contain why the text is no address.
     try:
         return network.has(parse_address(text))

@@ -15,7 +15,7 @@ from roadstead.cel.limits import check_items
 from roadstead.cel.operators import add
 from roadstead.cel.values import (
     NONE,
-    Duration,
+    DurationValue,
     Optional,
     Uint,
     Value,
@@ -221,7 +221,7 @@ _LONG_TYPES = [
     "google.protobuf.Duration",
     "google.protobuf.Timestamp",
 ]
-_ZEROS: dict[str, Value] = {"int": 0, "uint": Uint(0), "double": 0.0, "duration": Duration(0)}
+_ZEROS: dict[str, Value] = {"int": 0, "uint": Uint(0), "double": 0.0, "duration": DurationValue(0)}
 
 LIST_FUNCTIONS: Final[dict[str, Callable[..., Value]]] = {
     **{f"list_{type_}_is_sorted_bool": _is_sorted for type_ in _TYPES},

@@ -29,8 +29,8 @@ from roadstead.cel.tree import (
     ListNode,
     Literal,
     MapNode,
-    Node,
     Select,
+    TreeNode,
     copied,
     walk,
 )
@@ -42,14 +42,14 @@ _SORT_INPUT = "@__sortBy_input__"
 _OVERWRITES = "iteration variable overwrites accumulator variable"
 _NOT_SIMPLE = "argument must be a simple name"
 
-Expansion = Node | Issue | None
+Expansion = TreeNode | Issue | None
 """The replacement of a call, the error of a macro, or None if the call is no macro."""
 
-_Macro = Callable[[int, Node, list[Node]], Expansion]
+_Macro = Callable[[int, TreeNode, list[TreeNode]], Expansion]
 """(offset, target, arguments) -> expansion"""
 
 
-def expand(offset: int, name: str, target: Node | None, args: list[Node]) -> Expansion:
+def expand(offset: int, name: str, target: TreeNode | None, args: list[TreeNode]) -> Expansion:
     """Return the expansion of a call; offset: of the call, and of the nodes that replace it."""
     if target is None:
         return _has(offset, args[0]) if (name, len(args)) == ("has", 1) else None
@@ -57,22 +57,22 @@ def expand(offset: int, name: str, target: Node | None, args: list[Node]) -> Exp
     return macro(offset, target, args) if macro is not None else None
 
 
-def _has(offset: int, operand: Node) -> Expansion:
+def _has(offset: int, operand: TreeNode) -> Expansion:
     if not isinstance(operand, Select) or operand.is_test:
         return Issue(operand.offset, "invalid argument to has() macro")
     return Select(offset, operand.operand, operand.name, is_test=True)
 
 
 class _NodeBuilder:
-    """Builds nodes, all at the offset of a macro."""
+    """Build nodes, all at the offset of a macro."""
 
     def __init__(self, offset: int) -> None:
         self._offset = offset
 
-    def call(self, name: str, *args: Node) -> Call:
+    def call(self, name: str, *args: TreeNode) -> Call:
         return Call(self._offset, name, list(args))
 
-    def method(self, name: str, target: Node, *args: Node) -> Call:
+    def method(self, name: str, target: TreeNode, *args: TreeNode) -> Call:
         return Call(self._offset, name, list(args), target)
 
     def literal(self, value: bool | int) -> Literal:
@@ -81,18 +81,23 @@ class _NodeBuilder:
     def ident(self, name: str = ACCUMULATOR) -> Ident:
         return Ident(self._offset, name)
 
-    def items(self, *elements: Node) -> ListNode:
+    def items(self, *elements: TreeNode) -> ListNode:
         return ListNode(self._offset, list(elements))
 
     def comprehension(
-        self, items: Node, names: tuple[str, str], start: Node, condition: Node, step: Node
+        self,
+        items: TreeNode,
+        names: tuple[str, str],
+        start: TreeNode,
+        condition: TreeNode,
+        step: TreeNode,
     ) -> Comprehension:
         first, second = names
         return Comprehension(
             self._offset, items, first, second, ACCUMULATOR, start, condition, step, self.ident()
         )
 
-    def binding(self, name: str, start: Node, result: Node) -> Comprehension:
+    def binding(self, name: str, start: TreeNode, result: TreeNode) -> Comprehension:
         """Return `result`, in which `name` is a variable with the value of `start`.
 
         It is a loop over nothing, with `name` as accumulator.
@@ -103,7 +108,7 @@ class _NodeBuilder:
         )
 
 
-def _variables(args: list[Node], count: int, refusal: str) -> tuple[str, str] | Issue:
+def _variables(args: list[TreeNode], count: int, refusal: str) -> tuple[str, str] | Issue:
     """Return the names of the variables, the second "" for a `count` of 1.
 
     refusal: the error of an argument that is no name.
@@ -124,7 +129,7 @@ def _variables(args: list[Node], count: int, refusal: str) -> tuple[str, str] | 
 def _quantifier(kind: str, variable_count: int) -> _Macro:
     """Return the macro of `all`, `exists` or `exists_one` ("one") with this number of variables."""
 
-    def expanded(offset: int, target: Node, args: list[Node]) -> Expansion:
+    def expanded(offset: int, target: TreeNode, args: list[TreeNode]) -> Expansion:
         names = _variables(args, variable_count, _NOT_SIMPLE)
         if isinstance(names, Issue):
             return names
@@ -152,12 +157,12 @@ def _transform(kind: str, variable_count: int) -> _Macro:
     """Return a macro that builds a list or a map. kind: list; map, entry: map by keys, entries."""
     refusal = _NOT_SIMPLE if variable_count == 2 else "argument is not an identifier"
 
-    def expanded(offset: int, target: Node, args: list[Node]) -> Expansion:
+    def expanded(offset: int, target: TreeNode, args: list[TreeNode]) -> Expansion:
         names = _variables(args, variable_count, refusal)
         if isinstance(names, Issue):
             return names
         build, value = _NodeBuilder(offset), args[-1]
-        start: Node = build.items()
+        start: TreeNode = build.items()
         if kind == "list":
             step = build.call(ADD, build.ident(), build.items(value))
         else:
@@ -172,7 +177,7 @@ def _transform(kind: str, variable_count: int) -> _Macro:
     return expanded
 
 
-def _filter(offset: int, target: Node, args: list[Node]) -> Expansion:
+def _filter(offset: int, target: TreeNode, args: list[TreeNode]) -> Expansion:
     names = _variables(args, 1, "argument is not an identifier")
     if isinstance(names, Issue):
         return names
@@ -186,14 +191,14 @@ def _optional_map(is_flat: bool) -> _Macro:
     """Return the macro `optMap`, or `optFlatMap`, whose second argument is an optional itself."""
     name = "optFlatMap" if is_flat else "optMap"
 
-    def expanded(offset: int, target: Node, args: list[Node]) -> Expansion:
+    def expanded(offset: int, target: TreeNode, args: list[TreeNode]) -> Expansion:
         if not isinstance(args[0], Ident):
             return Issue(args[0].offset, f"{name}() variable name must be a simple identifier")
         if sum(1 for _ in walk(target)) > COPY_MAX_NODES:
             return Issue(offset, f"{name}() of an expression with too many parts")
         build = _NodeBuilder(offset)
         value = build.method("value", copied(target))
-        mapped: Node = build.binding(args[0].name, value, args[1])
+        mapped: TreeNode = build.binding(args[0].name, value, args[1])
         if not is_flat:
             mapped = build.call("optional.of", mapped)
         has_value = build.method("hasValue", target)
@@ -202,7 +207,7 @@ def _optional_map(is_flat: bool) -> _Macro:
     return expanded
 
 
-def _bind(offset: int, target: Node, args: list[Node]) -> Expansion:
+def _bind(offset: int, target: TreeNode, args: list[TreeNode]) -> Expansion:
     if not isinstance(target, Ident) or target.name != "cel":
         return None
     if not isinstance(args[0], Ident):
@@ -210,7 +215,7 @@ def _bind(offset: int, target: Node, args: list[Node]) -> Expansion:
     return _NodeBuilder(offset).binding(args[0].name, args[1], args[2])
 
 
-def _sort_by(offset: int, target: Node, args: list[Node]) -> Expansion:
+def _sort_by(offset: int, target: TreeNode, args: list[TreeNode]) -> Expansion:
     if not isinstance(target, (ListNode, Ident, Comprehension, Call)) and not (
         isinstance(target, Select) and not target.is_test
     ):
@@ -221,7 +226,7 @@ def _sort_by(offset: int, target: Node, args: list[Node]) -> Expansion:
         return Issue(target.offset, text)
     build = _NodeBuilder(offset)
     keys = _transform("list", variable_count=1)(offset, build.ident(_SORT_INPUT), args)
-    if not isinstance(keys, Node):
+    if not isinstance(keys, TreeNode):
         return keys
     ordered = build.method(SORT_BY_KEYS, build.ident(_SORT_INPUT), keys)
     return build.binding(_SORT_INPUT, target, ordered)

@@ -16,7 +16,7 @@ _TEXT_MAX_CHARS = 256
 
 
 class NetworkError(ValueError):
-    """Not an address or network; the text begins like upstream's."""
+    """No address or network; the text begins like upstream's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Address:
 
 
 @dataclass(frozen=True, slots=True)
-class Network:
+class Cidr:
     """An address and the length of its prefix in bits; the address is kept as written."""
 
     address: Address
@@ -74,9 +74,9 @@ class Network:
     def size_bytes(self) -> int:
         return -(-self.bits // 8)
 
-    def masked(self) -> Network:
+    def masked(self) -> Cidr:
         """Return the network with its first address."""
-        return Network(self._address_of(self._prefix(self.address)), self.bits)
+        return Cidr(self._address_of(self._prefix(self.address)), self.bits)
 
     def has(self, address: Address) -> bool:
         """Return whether the address is in the network."""
@@ -84,7 +84,7 @@ class Network:
             return False
         return self._prefix(address) == self._prefix(self.address)
 
-    def has_network(self, other: Network) -> bool:
+    def has_network(self, other: Cidr) -> bool:
         """Return whether all of the other network is in this one."""
         return self.bits <= other.bits and self.has(other.address)
 
@@ -119,7 +119,7 @@ def parse_address(text: str) -> Address:
     return Address(ip)
 
 
-def parse_network(text: str) -> Network:
+def parse_network(text: str) -> Cidr:
     """Parse a network; raises as `parse_address`."""
     prefix = (
         "network address parse error during conversion from string: "
@@ -138,7 +138,7 @@ def parse_network(text: str) -> Network:
         raise NetworkError(f"{prefix}prefix length out of range")
     if isinstance(ip, ipaddress.IPv6Address) and ip.ipv4_mapped is not None:
         raise NetworkError(f"IPv4-mapped IPv6 address {go_quote(text)} is not allowed")
-    return Network(Address(ip), int(bits_text))
+    return Cidr(Address(ip), int(bits_text))
 
 
 def _parsed(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:

@@ -18,7 +18,7 @@ from roadstead.cel.values import (
     INT_MAX,
     INT_MIN,
     UINT_MAX,
-    Duration,
+    DurationValue,
     Timestamp,
     Uint,
     Value,
@@ -40,7 +40,7 @@ class GrowingList(list[Value]):
 
 def _no_such_overload(value: Value, name: str) -> CelRunError:
     # Upstream's strings, durations and timestamps implement Receiver, whose error has no name.
-    if isinstance(value, (str, Duration, Timestamp)):
+    if isinstance(value, (str, DurationValue, Timestamp)):
         return no_overload()
     return CelRunError(f"no such overload: {name}")
 
@@ -76,13 +76,13 @@ def add(first: Value, second: Value) -> Value:
             return _checked_uint(int(first) + int(second))  # type: ignore[call-overload]
     if isinstance(first, list):
         return _concatenated(first, second)
-    if isinstance(first, Duration) and isinstance(second, (Duration, Timestamp)):
+    if isinstance(first, DurationValue) and isinstance(second, (DurationValue, Timestamp)):
         if isinstance(second, Timestamp):
             return later(second, first.nanoseconds)
         return checked_duration(first.nanoseconds + second.nanoseconds)
-    if isinstance(first, Timestamp) and isinstance(second, Duration):
+    if isinstance(first, Timestamp) and isinstance(second, DurationValue):
         return later(first, second.nanoseconds)
-    if isinstance(first, (str, bytes, Duration, Timestamp)) or kind in (int, float, Uint):
+    if isinstance(first, (str, bytes, DurationValue, Timestamp)) or kind in (int, float, Uint):
         raise no_overload()
     raise _no_such_overload(first, "_+_")
 
@@ -108,11 +108,11 @@ def subtract(first: Value, second: Value) -> Value:
     if isinstance(first, Timestamp):
         if isinstance(second, Timestamp):
             return checked_duration(first.nanoseconds - second.nanoseconds)
-        if isinstance(second, Duration):
+        if isinstance(second, DurationValue):
             return later(first, -second.nanoseconds)
-    if isinstance(first, Duration) and isinstance(second, Duration):
+    if isinstance(first, DurationValue) and isinstance(second, DurationValue):
         return checked_duration(first.nanoseconds - second.nanoseconds)
-    if _is_int(first) or isinstance(first, (float, Uint, Timestamp, Duration)):
+    if _is_int(first) or isinstance(first, (float, Uint, Timestamp, DurationValue)):
         raise no_overload()
     raise _no_such_overload(first, "_-_")
 
@@ -184,7 +184,7 @@ def negate(value: Value) -> Value:
         return _checked_int(-value)  # type: ignore[operator]
     if isinstance(value, float):
         return -value
-    if isinstance(value, Duration):
+    if isinstance(value, DurationValue):
         return checked_duration(-value.nanoseconds)
     if isinstance(value, bool):
         raise no_overload()
@@ -230,7 +230,7 @@ def size(value: Value) -> Value:
     """Return the number of characters, bytes, elements or entries; raises CelRunError."""
     if isinstance(value, (str, bytes, list, dict)):
         return len(value)
-    if isinstance(value, (Duration, Timestamp)):
+    if isinstance(value, (DurationValue, Timestamp)):
         raise no_overload()
     raise CelRunError("no such overload: size")
 

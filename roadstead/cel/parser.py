@@ -39,9 +39,9 @@ from roadstead.cel.tree import (
     Literal,
     MapEntry,
     MapNode,
-    Node,
     Select,
     StructNode,
+    TreeNode,
     walk,
 )
 
@@ -64,7 +64,7 @@ _ALTERNATIVES = frozenset({"')'", "']'", "','", "'?'"})
 _LEVELS = (RELATIONS, SUMS, PRODUCTS)
 
 
-def parse(source: str) -> Node:
+def parse(source: str) -> TreeNode:
     """Return the tree of an expression.
 
     Raises:
@@ -82,7 +82,7 @@ def parse(source: str) -> Node:
 
 
 class _Parser:
-    """Parses one text. Syntax errors raise IssuesError at once; `issues` collects the others."""
+    """Parse one text. Syntax errors raise IssuesError at once; `issues` collects the others."""
 
     def __init__(self, tokens: list[Token], issues: list[Issue]) -> None:
         self._tokens = tokens
@@ -153,7 +153,7 @@ class _Parser:
             self._fail(NO_OFFSET, "max recursion depth exceeded")
         return length + 1
 
-    def expression(self) -> Node:
+    def expression(self) -> TreeNode:
         """Parse `a ? b : c`, or only `a`."""
         self._deepen()
         node = self._logical(OR)
@@ -164,7 +164,7 @@ class _Parser:
         self._depth -= 1
         return node
 
-    def _logical(self, name: str) -> Node:
+    def _logical(self, name: str) -> TreeNode:
         sign = "||" if name == OR else "&&"
         terms, offsets = [self._term(name)], []
         while token := self._accept(sign):
@@ -172,10 +172,10 @@ class _Parser:
             terms.append(self._term(name))
         return _balanced(name, terms, offsets, 0, len(offsets) - 1) if offsets else terms[0]
 
-    def _term(self, name: str) -> Node:
+    def _term(self, name: str) -> TreeNode:
         return self._logical(AND) if name == OR else self._operation(0)
 
-    def _operation(self, level: int) -> Node:
+    def _operation(self, level: int) -> TreeNode:
         """Parse operators of a precedence, an index of `_LEVELS`, and of higher ones."""
         if level == len(_LEVELS):
             return self._unary()
@@ -191,7 +191,7 @@ class _Parser:
             self._depth -= 1
         return node
 
-    def _unary(self) -> Node:
+    def _unary(self) -> TreeNode:
         token = self._token
         # The sign of a number is a part of the literal.
         if token.kind == "-" and self._tokens[self._at + 1].kind in ("NUM_INT", "NUM_FLOAT"):
@@ -206,7 +206,7 @@ class _Parser:
             return node
         return Call(token.offset, NOT if token.kind == "!" else NEGATE, [node])
 
-    def _member(self, is_signed: bool = True) -> Node:
+    def _member(self, is_signed: bool = True) -> TreeNode:
         """Parse `a.b`, `a[b]` and so on. is_signed: a number may have a sign."""
         node = self._primary(is_signed)
         length = 0
@@ -216,7 +216,7 @@ class _Parser:
             node = self._selected(node, token) if token.kind == "." else self._indexed(node, token)
         return node
 
-    def _selected(self, operand: Node, dot: Token) -> Node:
+    def _selected(self, operand: TreeNode, dot: Token) -> TreeNode:
         is_optional = self._accept("?") is not None
         if self._token.kind == "ESC_IDENTIFIER":
             self._fail(self._token.offset, "unsupported syntax: '`'")
@@ -231,7 +231,7 @@ class _Parser:
         args = self._arguments()
         return self._call(opening.offset, name.text, operand, args)
 
-    def _indexed(self, operand: Node, bracket: Token) -> Node:
+    def _indexed(self, operand: TreeNode, bracket: Token) -> TreeNode:
         name = OPTIONAL_INDEX if self._accept("?") else INDEX
         if name == INDEX and not self._begins():
             self._refuse_start("'?'")
@@ -239,8 +239,8 @@ class _Parser:
         self._expect("]")
         return Call(bracket.offset, name, [operand, index])
 
-    def _arguments(self) -> list[Node]:
-        args: list[Node] = []
+    def _arguments(self) -> list[TreeNode]:
+        args: list[TreeNode] = []
         if self._accept(")"):
             return args
         if not self._begins():
@@ -251,14 +251,16 @@ class _Parser:
         self._expect(")")
         return args
 
-    def _call(self, offset: int, name: str, target: Node | None, args: list[Node]) -> Node:
+    def _call(
+        self, offset: int, name: str, target: TreeNode | None, args: list[TreeNode]
+    ) -> TreeNode:
         expanded = expand(offset, name, target, args)
         if isinstance(expanded, Issue):
             self.issues.append(expanded)
             return Literal(offset, None)
         return expanded or Call(offset, name, args, target)
 
-    def _primary(self, is_signed: bool) -> Node:
+    def _primary(self, is_signed: bool) -> TreeNode:
         token = self._next()
         match token.kind:
             case "(":
@@ -284,7 +286,7 @@ class _Parser:
         self._at -= 1
         self._refuse_start()
 
-    def _name(self, token: Token) -> Node:
+    def _name(self, token: Token) -> TreeNode:
         dot = "." if token.kind == "." else ""
         name = self._expect(IDENTIFIER) if dot else token
         if struct := self._struct(dot, name):
@@ -296,7 +298,7 @@ class _Parser:
             return self._call(opening.offset, dot + name.text, None, args)
         return Ident(name.offset, dot + name.text)
 
-    def _struct(self, dot: str, name: Token) -> Node | None:
+    def _struct(self, dot: str, name: Token) -> TreeNode | None:
         at, parts = self._at, [name.text]
         while self._tokens[at].kind == "." and self._tokens[at + 1].kind == IDENTIFIER:
             parts.append(self._tokens[at + 1].text)
@@ -304,7 +306,7 @@ class _Parser:
         if self._tokens[at].kind != "{":
             return None
         self._at = at + 1
-        fields: list[tuple[str, Node]] = []
+        fields: list[tuple[str, TreeNode]] = []
         while not self._accept("}"):
             # Ignored: the checker refuses every message.
             self._accept("?")
@@ -315,8 +317,8 @@ class _Parser:
                 self._mismatch("{'}', ','}")
         return StructNode(self._tokens[at].offset, dot + ".".join(parts), fields)
 
-    def _list(self, bracket: Token) -> Node:
-        elements: list[Node] = []
+    def _list(self, bracket: Token) -> TreeNode:
+        elements: list[TreeNode] = []
         optional: list[int] = []
         self._accept_lone_comma("]")
         while not self._accept("]"):
@@ -327,7 +329,7 @@ class _Parser:
                 self._mismatch("{']', ','}")
         return ListNode(bracket.offset, elements, frozenset(optional))
 
-    def _map(self, brace: Token) -> Node:
+    def _map(self, brace: Token) -> TreeNode:
         entries: list[MapEntry] = []
         self._accept_lone_comma("}")
         while not self._accept("}"):
@@ -344,14 +346,14 @@ class _Parser:
         if self._token.kind == "," and self._tokens[self._at + 1].kind == closing:
             self._next()
 
-    def _number(self, offset: int, token: Token, sign: str) -> Node:
+    def _number(self, offset: int, token: Token, sign: str) -> TreeNode:
         try:
             return Literal(offset, number_of(token, sign))
         except ValueError as error:
             self.issues.append(Issue(offset, str(error)))
             return Literal(offset, None)
 
-    def _text(self, token: Token) -> Node:
+    def _text(self, token: Token) -> TreeNode:
         is_bytes = token.kind == "BYTES"
         try:
             text = unquoted(token.text[1:] if is_bytes else token.text, is_bytes)
@@ -368,7 +370,9 @@ def _no_field(token: Token) -> str:
     return f"Syntax error: no viable alternative at input '.{shown}'"
 
 
-def _balanced(name: str, terms: list[Node], offsets: list[int], low: int, high: int) -> Node:
+def _balanced(
+    name: str, terms: list[TreeNode], offsets: list[int], low: int, high: int
+) -> TreeNode:
     """Return a balanced tree of the operators `low` to `high`, so that long chains stay flat."""
     middle = (low + high + 1) // 2
     left = terms[middle] if middle == low else _balanced(name, terms, offsets, low, middle - 1)

@@ -53,8 +53,8 @@ from roadstead.cel.tree import (
     ListNode,
     Literal,
     MapNode,
-    Node,
     Select,
+    TreeNode,
 )
 from roadstead.cel.types import DYN
 from roadstead.cel.values import DomainMap, TypeValue, Value, equal, go_type
@@ -93,7 +93,7 @@ class Program:
     variable_count: int
 
 
-def plan(root: Node, is_metered: bool) -> Program:
+def plan(root: TreeNode, is_metered: bool) -> Program:
     """Plan a checked expression.
 
     Raises:
@@ -115,7 +115,7 @@ class _Planner:
         self._is_metered = is_metered
         self.slots = SlotTable()
 
-    def plan(self, node: Node) -> Planned:
+    def plan(self, node: TreeNode) -> Planned:
         """Return the step of a node."""
         match node:
             case Literal():
@@ -134,7 +134,7 @@ class _Planner:
                 return Planned(plan_comprehension(node, self.slots, self._step, self._is_metered))
         raise AssertionError(f"unknown node {type(node).__name__}")
 
-    def _step(self, node: Node) -> Step:
+    def _step(self, node: TreeNode) -> Step:
         return self.plan(node).run
 
     def _metered(self, run: Step, cost: int) -> Step:
@@ -212,7 +212,7 @@ class _Planner:
         return _constant_folded(call_step(function, runs), planned)
 
     def _function(
-        self, node: Call, nodes: list[Node], planned: list[Planned]
+        self, node: Call, nodes: list[TreeNode], planned: list[Planned]
     ) -> Callable[..., Value]:
         """Return the function that a call evaluates; a constant pattern is compiled now."""
         if node.name in PATTERN_FUNCTIONS and planned[1].is_constant:
@@ -312,7 +312,7 @@ class _Planner:
         return Planned(self._metered(run, cost))
 
 
-def _is_attribute(node: Node) -> bool:
+def _is_attribute(node: TreeNode) -> bool:
     """Return whether upstream extends the node by a field or index, at 1 instead of 2."""
     if isinstance(node, (Ident, Select)):
         return True

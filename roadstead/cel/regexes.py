@@ -40,7 +40,7 @@ class Regex(Protocol):
 
 
 class RegexError(ValueError):
-    """Not a pattern of RE2; the text is close to upstream's."""
+    """No pattern of RE2; the text is close to upstream's."""
 
 
 @lru_cache(maxsize=_CACHED_PATTERNS)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from roadstead.cel.network import Address, Network
+from roadstead.cel.network import Address, Cidr
 from roadstead.cel.semver import Semver
 from roadstead.cel.values import NamedFormat, Optional, Url, Value
 from roadstead.protocol.quantity import Quantity
@@ -110,7 +110,7 @@ _SIZED = frozenset(
 _STANDARD_SIZED = frozenset(
     {"in_list", "add_string", "add_bytes", "matches_string", "contains_string", "list_distinct"}
 )
-_STRUCTS = (Quantity, Semver, Url, NamedFormat, Address, Network)
+_STRUCTS = (Quantity, Semver, Url, NamedFormat, Address, Cidr)
 
 
 def size_of(value: Value) -> int:
@@ -119,7 +119,7 @@ def size_of(value: Value) -> int:
         return len(value)
     if isinstance(value, Optional) and value.has_value:
         return size_of(value.value)
-    if isinstance(value, (Address, Network)):
+    if isinstance(value, (Address, Cidr)):
         return value.size_bytes
     return 1
 

@@ -27,11 +27,11 @@ from roadstead.cel.limits import COST_MAX, EXPRESSION_MAX_BYTES
 from roadstead.cel.parser import parse
 from roadstead.cel.planner import PlanError, Program, plan
 from roadstead.cel.steps import COST_SLOT, DEVICE_SLOT, Variables
-from roadstead.cel.tree import Node
+from roadstead.cel.tree import TreeNode
 from roadstead.cel.types import ANY, BOOL
 from roadstead.cel.validators import validate
 from roadstead.cel.values import (
-    Duration,
+    DurationValue,
     NamedFormat,
     Optional,
     Timestamp,
@@ -57,7 +57,7 @@ _NATIVE_NAMES: dict[type, str] = {
     float: "Double",
     bytes: "Bytes",
     type(None): "'null_type'",
-    Duration: "'Duration'",
+    DurationValue: "'Duration'",
     Timestamp: "'Timestamp'",
     Url: "'URL'",
     NamedFormat: "'Format'",
@@ -148,7 +148,7 @@ def _compile(expression: str) -> CompiledSelector | str:
     return CompiledSelector(expression, max_cost, program, _is_deep(root))
 
 
-def _is_deep(root: Node) -> bool:
+def _is_deep(root: TreeNode) -> bool:
     """Return whether an evaluation may need more frames than Python allows by itself."""
     waiting = [(root, 1)]
     while waiting:

@@ -17,7 +17,7 @@ _ALPHANUMERIC = re.compile(r"[0-9A-Za-z-]*+")
 
 
 class SemverError(ValueError):
-    """Not a semantic version; the text is upstream's."""
+    """No semantic version; the text is upstream's."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import Final
 
 from roadstead.cel.errors import CelRunError
-from roadstead.cel.values import INT_MAX, INT_MIN, Duration, Timestamp, Value
+from roadstead.cel.values import INT_MAX, INT_MIN, DurationValue, Timestamp, Value
 
 _SECOND: Final = 10**9
 # First and last second of the years 1 to 9999, counted from 1970.
@@ -39,13 +39,13 @@ _ZONE_NAME = re.compile(r"[A-Za-z0-9_+/-]{1,64}")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def parse_duration(text: str) -> Duration | None:
+def parse_duration(text: str) -> DurationValue | None:
     """Parse "1h30m", "-1.5s", "0"; None if it is no duration."""
     if len(text) > _TEXT_MAX_CHARS:
         return None
     body = text[1:] if text[:1] in ("+", "-") else text
     if body == "0":
-        return Duration(0)
+        return DurationValue(0)
     total, position = 0, 0
     while position < len(body):
         match = _PART.match(body, position)
@@ -60,7 +60,7 @@ def parse_duration(text: str) -> Duration | None:
     if not body:
         return None
     total = -total if text[0] == "-" else total
-    return Duration(total) if INT_MIN <= total <= INT_MAX else None
+    return DurationValue(total) if INT_MIN <= total <= INT_MAX else None
 
 
 def parse_timestamp(text: str) -> Timestamp | None:
@@ -123,11 +123,11 @@ def later(timestamp: Timestamp, nanoseconds: int) -> Timestamp:
     return Timestamp(total, timestamp.offset_s)
 
 
-def checked_duration(nanoseconds: int) -> Duration:
+def checked_duration(nanoseconds: int) -> DurationValue:
     """Return a duration; raises CelRunError if it is no int64."""
     if not INT_MIN <= nanoseconds <= INT_MAX:
         raise CelRunError("integer overflow")
-    return Duration(nanoseconds)
+    return DurationValue(nanoseconds)
 
 
 def _local(timestamp: Timestamp, zone: tzinfo) -> datetime:
@@ -191,7 +191,7 @@ def _milliseconds(value: Timestamp, zone: str = "UTC") -> Value:
 def _of_duration(unit: int) -> Callable[..., Value]:
     """Return the function that computes a duration in whole units of so many nanoseconds."""
 
-    def found(value: Duration) -> Value:
+    def found(value: DurationValue) -> Value:
         whole = abs(value.nanoseconds) // unit
         return -whole if value.nanoseconds < 0 else whole
 

@@ -52,24 +52,24 @@ PRODUCTS: Final = {"*": "_*_", "/": "_/_", "%": "_%_"}
 
 
 @dataclass(slots=True, eq=False)
-class Node:
+class TreeNode:
     """Any node. offset: in characters, the position in the expression that errors show."""
 
     offset: int
     type: Type | None = field(default=None, init=False)
 
-    def children(self) -> Iterator[Node]:
+    def children(self) -> Iterator[TreeNode]:
         """Return the nodes directly below, in the order in which they are checked."""
         return iter(())
 
 
 @dataclass(slots=True, eq=False)
-class Literal(Node):
+class Literal(TreeNode):
     value: Value
 
 
 @dataclass(slots=True, eq=False)
-class Ident(Node):
+class Ident(TreeNode):
     """A variable, or the name of a type if `is_type`."""
 
     name: str
@@ -77,76 +77,76 @@ class Ident(Node):
 
 
 @dataclass(slots=True, eq=False)
-class Select(Node):
+class Select(TreeNode):
     """`operand.name`, or `has(operand.name)` if `is_test`. resolved: set if it names a type."""
 
-    operand: Node
+    operand: TreeNode
     name: str
     is_test: bool = False
     resolved: Ident | None = field(default=None, init=False)
 
-    def children(self) -> Iterator[Node]:
+    def children(self) -> Iterator[TreeNode]:
         if self.resolved is None:
             yield self.operand
 
 
 @dataclass(slots=True, eq=False)
-class Call(Node):
+class Call(TreeNode):
     """A call, of a method if there is a target. overloads: ids of those that fit the arguments."""
 
     name: str
-    args: list[Node]
-    target: Node | None = None
+    args: list[TreeNode]
+    target: TreeNode | None = None
     overloads: tuple[str, ...] = field(default=(), init=False)
 
-    def children(self) -> Iterator[Node]:
+    def children(self) -> Iterator[TreeNode]:
         if self.target is not None:
             yield self.target
         yield from self.args
 
 
 @dataclass(slots=True, eq=False)
-class ListNode(Node):
+class ListNode(TreeNode):
     """optional: positions of the elements that are written with `?`."""
 
-    elements: list[Node]
+    elements: list[TreeNode]
     optional: frozenset[int] = frozenset()
 
-    def children(self) -> Iterator[Node]:
+    def children(self) -> Iterator[TreeNode]:
         return iter(self.elements)
 
 
 @dataclass(slots=True, eq=False)
 class MapEntry:
     offset: int
-    key: Node
-    value: Node
+    key: TreeNode
+    value: TreeNode
     is_optional: bool = False
 
 
 @dataclass(slots=True, eq=False)
-class MapNode(Node):
+class MapNode(TreeNode):
     entries: list[MapEntry]
 
-    def children(self) -> Iterator[Node]:
+    def children(self) -> Iterator[TreeNode]:
         for entry in self.entries:
             yield entry.key
             yield entry.value
 
 
 @dataclass(slots=True, eq=False)
-class StructNode(Node):
+class StructNode(TreeNode):
     """A message `Name{field: value}`, only parsed: selectors have no types of messages."""
 
     name: str
-    fields: list[tuple[str, Node]]
+    fields: list[tuple[str, TreeNode]]
 
-    def children(self) -> Iterator[Node]:
+    def children(self) -> Iterator[TreeNode]:
         return (value for _, value in self.fields)
 
 
 @dataclass(slots=True, eq=False)
-class Comprehension(Node):
+class Comprehension(TreeNode):
     """A loop, as all macros over lists and maps, and `cel.bind`, expand to (ComprehensionExpr).
 
     accumulator = start; for variable in items: stop if not condition, else accumulator = step; the
@@ -154,21 +154,21 @@ class Comprehension(Node):
     `variable` is the key or index.
     """
 
-    items: Node
+    items: TreeNode
     variable: str
     second: str
     accumulator: str
-    start: Node
-    condition: Node
-    step: Node
-    result: Node
+    start: TreeNode
+    condition: TreeNode
+    step: TreeNode
+    result: TreeNode
 
     @property
     def is_binding(self) -> bool:
         """Whether it is `cel.bind`: it only gives `start` a name."""
         return self.variable == UNUSED
 
-    def children(self) -> Iterator[Node]:
+    def children(self) -> Iterator[TreeNode]:
         yield self.items
         yield self.start
         yield self.condition
@@ -176,7 +176,7 @@ class Comprehension(Node):
         yield self.result
 
 
-def walk(root: Node) -> Iterator[Node]:
+def walk(root: TreeNode) -> Iterator[TreeNode]:
     """Yield a node and all nodes below it, parents first, without recursion."""
     waiting = [root]
     while waiting:
@@ -185,7 +185,7 @@ def walk(root: Node) -> Iterator[Node]:
         waiting.extend(reversed(list(node.children())))
 
 
-def qualified_name(node: Node) -> str | None:
+def qualified_name(node: TreeNode) -> str | None:
     """Return `a.b.c` if the node consists of a name and fields only."""
     parts: list[str] = []
     while isinstance(node, Select):
@@ -199,7 +199,7 @@ def qualified_name(node: Node) -> str | None:
     return ".".join(reversed(parts))
 
 
-def copied(node: Node) -> Node:
+def copied(node: TreeNode) -> TreeNode:
     """Return a copy of the tree below a node that is not yet checked."""
     match node:
         case Literal():

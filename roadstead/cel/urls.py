@@ -24,7 +24,7 @@ _PATH_SAFE = frozenset(
 
 
 class UrlError(ValueError):
-    """Not a request URI; for most errors the text is upstream's."""
+    """No request URI; for most errors the text is upstream's."""
 
 
 def parse_url(text: str) -> Url:

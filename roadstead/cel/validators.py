@@ -12,7 +12,7 @@ from roadstead.cel.conversions import to_duration, to_timestamp
 from roadstead.cel.errors import CelRunError, Issue
 from roadstead.cel.formatting import UNFIT_ERRORS, Clause, clauses
 from roadstead.cel.regexes import RegexError, compile_regex
-from roadstead.cel.tree import Call, ListNode, Literal, MapNode, Node, walk
+from roadstead.cel.tree import Call, ListNode, Literal, MapNode, TreeNode, walk
 from roadstead.cel.types import (
     BOOL,
     BYTES,
@@ -45,7 +45,7 @@ _FITTING = {
 }
 
 
-def validate(root: Node) -> list[Issue]:
+def validate(root: TreeNode) -> list[Issue]:
     """Return the errors of literals in a checked tree."""
     calls = [node for node in walk(root) if isinstance(node, Call)]
     return [
@@ -76,7 +76,7 @@ def _invalid_arguments(
             yield Issue(call.args[0].offset, f"invalid {name} argument")
 
 
-def _formatted_nodes(calls: list[Call]) -> set[Node]:
+def _formatted_nodes(calls: list[Call]) -> set[TreeNode]:
     """Return all nodes below `format` calls, whose lists may be mixed."""
     return {
         below
@@ -87,7 +87,7 @@ def _formatted_nodes(calls: list[Call]) -> set[Node]:
     }
 
 
-def _mixed(root: Node, exempt: set[Node]) -> Iterator[Issue]:
+def _mixed(root: TreeNode, exempt: set[TreeNode]) -> Iterator[Issue]:
     """Yield issues of lists whose elements, and maps whose keys or values, differ in type."""
     nodes = [node for node in walk(root) if node not in exempt]
     for node in nodes:
@@ -98,12 +98,12 @@ def _mixed(root: Node, exempt: set[Node]) -> Iterator[Issue]:
             yield from _mixed_map(node)
 
 
-def _type(node: Node, is_optional: bool = False) -> Type:
+def _type(node: TreeNode, is_optional: bool = False) -> Type:
     type_ = node.type or DYN
     return unwrap_optional(type_)[0] if is_optional else type_
 
 
-def _mismatch(node: Node, expected: Type, found: Type) -> Issue:
+def _mismatch(node: TreeNode, expected: Type, found: Type) -> Issue:
     text = f"expected type '{expected.formatted()}' but found '{found.formatted()}'"
     return Issue(node.offset, text)
 
@@ -137,7 +137,7 @@ def _format_calls(calls: list[Call]) -> Iterator[Issue]:
             yield from _format_issues(call, text, call.args[0].elements)
 
 
-def _format_issues(call: Call, text: str, args: list[Node]) -> Iterator[Issue]:
+def _format_issues(call: Call, text: str, args: list[TreeNode]) -> Iterator[Issue]:
     clause_count = 0
     try:
         for clause in clauses(text, len(args)):
@@ -157,7 +157,7 @@ def _format_issues(call: Call, text: str, args: list[Node]) -> Iterator[Issue]:
         yield Issue(call.offset, f"too many arguments supplied to string.format {counts}")
 
 
-def _unfit(kind: str, arg: Node) -> Node | None:
+def _unfit(kind: str, arg: TreeNode) -> TreeNode | None:
     """Return the node that a clause cannot format: the argument or, for `%s`, one inside."""
     type_ = _type(arg)
     if type_ == DYN or type_ in _FITTING[kind]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from roadstead.cel.errors import CelRunError, no_overload
-from roadstead.cel.network import Address, Network
+from roadstead.cel.network import Address, Cidr
 from roadstead.cel.semver import Semver
 from roadstead.protocol.quantity import Quantity
 
@@ -34,7 +34,7 @@ class Uint(int):
 
 
 @dataclass(frozen=True, slots=True)
-class Duration:
+class DurationValue:
     nanoseconds: int
 
 
@@ -193,7 +193,7 @@ _NAMES: dict[type, str] = {
     str: "string",
     bytes: "bytes",
     type(None): "null_type",
-    Duration: "google.protobuf.Duration",
+    DurationValue: "google.protobuf.Duration",
     Timestamp: "google.protobuf.Timestamp",
     TypeValue: "type",
     Optional: "optional_type",
@@ -203,7 +203,7 @@ _NAMES: dict[type, str] = {
     Url: "kubernetes.URL",
     NamedFormat: "kubernetes.NamedFormat",
     Address: "net.IP",
-    Network: "net.CIDR",
+    Cidr: "net.CIDR",
 }
 # By Python class: the Go class of the value inside upstream's wrapper.
 _GO_NAMES: dict[type, str] = {
@@ -212,7 +212,7 @@ _GO_NAMES: dict[type, str] = {
     Semver: "semver.Version",
     Url: "*url.URL",
     Address: "netip.Addr",
-    Network: "netip.Prefix",
+    Cidr: "netip.Prefix",
 }
 # By Python class: the Go class of upstream's wrapper.
 _GO_TYPES: dict[type, str] = {
@@ -223,7 +223,7 @@ _GO_TYPES: dict[type, str] = {
     str: "types.String",
     bytes: "types.Bytes",
     type(None): "types.Null",
-    Duration: "types.Duration",
+    DurationValue: "types.Duration",
     Timestamp: "types.Timestamp",
     TypeValue: "*types.Type",
     Optional: "*types.Optional",
@@ -232,12 +232,12 @@ _GO_TYPES: dict[type, str] = {
     Url: "cel.URL",
     NamedFormat: "cel.Format",
     Address: "cel.IP",
-    Network: "cel.CIDR",
+    Cidr: "cel.CIDR",
 }
 # Types whose comparison with another type is an error.
-_STRICT = (Quantity, Semver, Url, NamedFormat, Address, Network)
+_STRICT = (Quantity, Semver, Url, NamedFormat, Address, Cidr)
 _COMPARED_BY_PYTHON = frozenset(
-    {str, int, bool, float, bytes, Uint, type(None), Duration, Timestamp, TypeValue}
+    {str, int, bool, float, bytes, Uint, type(None), DurationValue, Timestamp, TypeValue}
 )
 _NUMBERS = frozenset({int, Uint, float})
 
@@ -336,15 +336,15 @@ def compare(first: Value, second: Value) -> int:
             raise CelRunError("NaN values cannot be ordered")
     elif kind is not other or kind not in _ORDERED:
         raise no_overload()
-    if isinstance(first, (Duration, Timestamp)):
-        assert isinstance(second, (Duration, Timestamp))
+    if isinstance(first, (DurationValue, Timestamp)):
+        assert isinstance(second, (DurationValue, Timestamp))
         first, second = first.nanoseconds, second.nanoseconds
     is_more: bool = first > second  # type: ignore[operator]
     is_less: bool = first < second  # type: ignore[operator]
     return is_more - is_less
 
 
-_ORDERED = frozenset({bool, int, Uint, float, str, bytes, Duration, Timestamp})
+_ORDERED = frozenset({bool, int, Uint, float, str, bytes, DurationValue, Timestamp})
 
 
 def is_ordered(value: Value) -> bool:

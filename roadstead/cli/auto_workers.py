@@ -55,7 +55,7 @@ class WorkerCount:
 
 @dataclass(frozen=True, slots=True)
 class FreeCores:
-    """Where workers can run. workers: how many now. may_grow: more may fit during the run."""
+    """Places for workers. workers: how many now. may_grow: more may fit during the run."""
 
     workers: int
     may_grow: bool = False

@@ -108,22 +108,22 @@ def bench_command(
         bench_simulate(names[1:], openb, slow=slow, as_json=as_json)
         return
     options.check()
-    from roadstead.cli import benching
+    from roadstead.cli import bench_run
     from roadstead.report.paths import check_file
 
-    selection = benching.BenchSelection(
+    selection = bench_run.BenchSelection(
         names, file, openb, runs, timeout_s, profiles=profile is not None
     )
     if lists:
-        benching.print_list(selection)
+        bench_run.print_list(selection)
         return
     if not names and file is None:
         raise click.UsageError("no workload given: use NAME; --list shows all workloads")
-    older = benching.read_older(compare)
+    older = bench_run.read_older(compare)
     if profile is not None:
         check_file(profile)
-    settings = benching.settings_of(options, concurrency)
-    results = benching.run_all(session, selection, options, settings)
+    settings = bench_run.settings_of(options, concurrency)
+    results = bench_run.run_all(session, selection, options, settings)
     if profile is not None:
-        benching.write_profile(profile, results)
-    benching.report_runs(session, results, settings, older, as_json=as_json)
+        bench_run.write_profile(profile, results)
+    bench_run.report_runs(session, results, settings, older, as_json=as_json)

@@ -26,10 +26,10 @@ from roadstead.bench.machine import (
 )
 from roadstead.bench.roadstead_workloads import read_openb
 from roadstead.cli.result_forms import print_json
-from roadstead.cli.simulating import shown_runs
+from roadstead.cli.simulate_run import shown_runs
 from roadstead.cycle.batch import CompiledKernel
-from roadstead.kernel.coverage import Coverage
-from roadstead.kernel.start import load
+from roadstead.kernel.compiled_code import load
+from roadstead.kernel.decision_counts import DecisionCounts
 from roadstead.protocol.errors import InputError
 from roadstead.scenario.bench_plans import BENCH_PLANS, BenchPlan, Floor
 from roadstead.simulator.play import Variant, play
@@ -84,8 +84,8 @@ class ScenarioFigures:
 def bench_simulate(names: Sequence[str], openb: Path | None, *, slow: bool, as_json: bool) -> None:
     """Play the chosen scenarios and print their figures. Raises InputError."""
     plans = chosen_plans(names, has_openb=openb is not None, slow=slow)
-    # One for all scenarios: loading takes long. Coverage counts the pods that it decides.
-    compiled_kernel = CompiledKernel(load(), Coverage())
+    # One for all scenarios: loading takes long. `DecisionCounts` has the pods that it decides.
+    compiled_kernel = CompiledKernel(load(), DecisionCounts())
     results = [measure(each, openb, compiled_kernel) for each in plans]
     commit = commit_of(Path(__file__).parent)
     if as_json:

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from roadstead.bench.machine import Machine
 from roadstead.bench.metrics import WorkloadResult
-from roadstead.bench.result import Comparison
+from roadstead.bench.result import ResultComparison
 from roadstead.report.text_table import Cells, Column, print_table, text_column
 from roadstead.report.units import human_bytes, human_seconds, percent
 
@@ -75,7 +75,7 @@ def _print_phases(console: Console, outcome: WorkloadResult) -> None:
     print_table(console, title, [text_column("phase"), Column("share")], rows)
 
 
-def print_comparison(console: Console, comparison: Comparison) -> None:
+def print_comparison(console: Console, comparison: ResultComparison) -> None:
     """Print the changes, figure by figure."""
     columns = [
         text_column("workload"),

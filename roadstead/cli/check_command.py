@@ -90,7 +90,7 @@ def check_command(folder: Path, show: int, output_format: OutputFormat) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _CheckedJournal:
     """The result of checking a journal.
 
     end: its end record, with number and digest of all records; None without one. left_out: parts
@@ -105,7 +105,7 @@ class _Found:
     compared: int | None
 
 
-def _checked(journal: Path, output: Path | None) -> _Found:
+def _checked(journal: Path, output: Path | None) -> _CheckedJournal:
     """Check a journal. Raises InputError if this release cannot read it."""
     from roadstead.cli.check_output import differences_of_output
     from roadstead.invariants.checker import Checker
@@ -132,7 +132,7 @@ def _checked(journal: Path, output: Path | None) -> _Found:
         result.violations += differences_of_output(output, bound.pods)
         count = len(bound.pods)
     left_out = _left_out(reader, is_finished=is_finished)
-    return _Found(result, reader.last_lsn, reader.closed, left_out, count)
+    return _CheckedJournal(result, reader.last_lsn, reader.closed, left_out, count)
 
 
 def _left_out(reader: Reader, *, is_finished: bool) -> tuple[UnreadBytes, ...]:
@@ -149,7 +149,7 @@ def _left_out(reader: Reader, *, is_finished: bool) -> tuple[UnreadBytes, ...]:
     return tuple(found)
 
 
-def _as_json(found: _Found) -> dict[str, object]:
+def _as_json(found: _CheckedJournal) -> dict[str, object]:
     end = found.end and {"records": found.end.records, "digest": f"{found.end.digest:016x}"}
     return {
         "records": dict(found.result.records),
@@ -163,7 +163,7 @@ def _as_json(found: _Found) -> dict[str, object]:
     }
 
 
-def _print_found(found: _Found, show: int) -> None:
+def _print_found(found: _CheckedJournal, show: int) -> None:
     result = found.result
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(result.records.items()))
     click.echo(f"Records: {kinds or 'none'}")

@@ -99,13 +99,13 @@ def compare_command(
 
     Exit status: 0 done, 1 a run failed, 2 invalid input, 130 or 143 interrupted (SIGINT, SIGTERM).
     """
-    from roadstead.cli import comparing
-    from roadstead.cli.sweeping import SweepTarget
+    from roadstead.cli import compare_run
+    from roadstead.cli.sweep_run import SweepTarget
 
     target = SweepTarget(output, tables, output_format)
     if second is None:
         sides = (config_a, plugin_a), (config_b, plugin_b)
-        comparing.play_and_compare(session, first, sides, plugin, seeds, jobs, target)
+        compare_run.play_and_compare(session, first, sides, plugin, seeds, jobs, target)
     else:
         given = {
             "--a": config_a,
@@ -120,4 +120,4 @@ def compare_command(
             "--resume": jobs.resume or None,
             "--tables": tables or None,
         }
-        comparing.compare_folders(first, second, given, target)
+        compare_run.compare_folders(first, second, given, target)

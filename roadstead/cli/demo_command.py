@@ -91,10 +91,10 @@ def demo_command(
     with session.watch.phase("read inputs"):
         from roadstead.api.plan import ConfigText
         from roadstead.cli import plan as plans
-        from roadstead.cli import scheduling
+        from roadstead.cli import schedule_run
         from roadstead.inputs.loaded import load_generated
 
-        target = scheduling.ResultTarget(output_format, output)
+        target = schedule_run.ResultTarget(output_format, output)
         target.check(may_replace=force or options.resume)
         settings = plans.read_settings(options)
         session.launcher().prepare(settings, plans.log_dir(options))
@@ -106,4 +106,4 @@ def demo_command(
         )
         digests = plans.plan_digests(options, ConfigText()) if output is not None else ()
     run_plan = plans.make_plan(options, settings, ConfigText(), loaded.cluster)
-    scheduling.schedule(session, loaded, run_plan, target, digests)
+    schedule_run.schedule(session, loaded, run_plan, target, digests)

@@ -98,7 +98,7 @@ def explain_command(
     source.check(options.config)
     options.check()
     from roadstead.cli import plan as plans
-    from roadstead.cli.explaining import ExplanationTarget, Question, explain
+    from roadstead.cli.explain_run import ExplanationTarget, Question, explain
     from roadstead.cli.sources import load
     from roadstead.report.paths import check_file
 

@@ -10,10 +10,10 @@ import click
 
 from roadstead.api.run_folder import REPORT_FILE, SCENARIO_FILE
 from roadstead.api.simulated_report import write_report
-from roadstead.api.simulating import play_all, prepare_folder, prepare_simulation
-from roadstead.cli.live_view import View, frame_of, shown_fleet
+from roadstead.api.simulation_steps import play_all, prepare_folder, prepare_simulation
+from roadstead.cli.live_view import LiveView, frame_of, shown_fleet
 from roadstead.cli.notes import echo_note
-from roadstead.cli.simulating import print_summaries
+from roadstead.cli.simulate_run import print_summaries
 from roadstead.config.scenario.examples import example_text
 from roadstead.config.scenario.read import read_scenario
 from roadstead.simulator.recording import RecordedWorld, Recorder
@@ -31,12 +31,12 @@ WAITS_BY_OWNER: Final = (
 
 
 class LiveRecorder(Recorder):
-    """Shows each event and sample of the simulation.
+    """Show each event and sample of the simulation.
 
     longest: the key of the pod that waited longest so far; "" before the first bind.
     """
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: LiveView) -> None:
         self._view = view
         self._longest_us = -1
         self.longest = ""

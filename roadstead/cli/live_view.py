@@ -1,4 +1,4 @@
-"""What `roadstead demo --live` shows of a simulated fleet: a view on a terminal, or lines."""
+"""Views of a simulated fleet for `roadstead demo --live`: a view on a terminal, or lines."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class ZoneFrame:
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class LiveFrame:
     """A fleet at one time, with numbers of pods. ended: since the start."""
 
     now_us: int
@@ -71,7 +71,7 @@ def clock(now_us: int) -> str:
     return f"{hours:02}:{minutes:02}"
 
 
-def frame_of(world: RecordedWorld) -> Frame:
+def frame_of(world: RecordedWorld) -> LiveFrame:
     """Return what a view shows of a fleet now."""
     # By zone, metric and resource.
     values = {row[:3]: row[3] for row in sample_rows(world)}
@@ -93,7 +93,7 @@ def frame_of(world: RecordedWorld) -> Frame:
     running_all, pending, ended = (
         int(values[WHOLE_FLEET, metric, ""]) for metric in ("running", "pending", "ended")
     )
-    return Frame(world.now_us, running_all, pending, ended, tuple(zones))
+    return LiveFrame(world.now_us, running_all, pending, ended, tuple(zones))
 
 
 def _is_available(node: NodeFacts) -> bool:
@@ -128,20 +128,20 @@ class LatestEvents:
         return lines
 
 
-class View(Protocol):
-    """Shows a fleet while it is simulated."""
+class LiveView(Protocol):
+    """Show a fleet while it is simulated."""
 
     def event(self, now_us: int, note: Note) -> None:
         """Record an event, which the next frame shows."""
         ...
 
-    def frame(self, frame: Frame) -> None:
+    def frame(self, frame: LiveFrame) -> None:
         """Show the state of the fleet."""
         ...
 
 
 class LineView:
-    """Writes lines to standard error: events by kind and minute, and at intervals the fleet."""
+    """Write lines to standard error: events by kind and minute, and at intervals the fleet."""
 
     def __init__(self) -> None:
         self._next_us = 0
@@ -150,7 +150,7 @@ class LineView:
     def event(self, now_us: int, note: Note) -> None:
         self._latest.add(now_us, note)
 
-    def frame(self, frame: Frame) -> None:
+    def frame(self, frame: LiveFrame) -> None:
         for line in self._latest.pop_lines():
             click.echo(line, err=True)
         if frame.now_us >= self._next_us:
@@ -159,7 +159,7 @@ class LineView:
 
 
 class TerminalView:
-    """Keeps a table of zones and the latest events on a terminal.
+    """Keep a table of zones and the latest events on a terminal.
 
     horizon_us: of the run, which is shown for SHOWN_MIN_S at least. read_s, sleep: of the real
     clock.
@@ -181,14 +181,14 @@ class TerminalView:
     def event(self, now_us: int, note: Note) -> None:
         self._latest.add(now_us, note)
 
-    def frame(self, frame: Frame) -> None:
+    def frame(self, frame: LiveFrame) -> None:
         self._events.extend(self._latest.pop_lines())
         self._live.update(picture(frame, self._horizon_us, list(self._events)), refresh=True)
         due_s = self._began_s + SHOWN_MIN_S * frame.now_us / self._horizon_us
         self._sleep(max(0.0, due_s - self._read_s()))
 
 
-def picture(frame: Frame, horizon_us: int, events: list[str]) -> RenderableType:
+def picture(frame: LiveFrame, horizon_us: int, events: list[str]) -> RenderableType:
     """Return a frame as rich shows it: counts, a row for each zone, the latest events."""
     from rich.console import Group
     from rich.table import Table
@@ -217,7 +217,7 @@ def picture(frame: Frame, horizon_us: int, events: list[str]) -> RenderableType:
 
 
 @contextmanager
-def shown_fleet(console: Console, horizon_us: int) -> Iterator[View]:
+def shown_fleet(console: Console, horizon_us: int) -> Iterator[LiveView]:
     """Yield a view on the console if it is a terminal, otherwise one that writes lines."""
     if not console.is_terminal:
         yield LineView()

@@ -13,7 +13,7 @@ LINES_PER_PHASE: Final = 10
 
 
 class ProgressLines:
-    """Prints a line for each phase, and some lines as the pods of a phase are decided."""
+    """Print a line for each phase, and some lines as the pods of a phase are decided."""
 
     def __init__(self) -> None:
         self._phase = ""

@@ -74,7 +74,7 @@ def query_command(folder: Path, sql: str, output_format: QueryFormat, rows: int)
 
     Exit status: 0 done, 2 an invalid statement or folder.
     """
-    from roadstead.cli.querying import print_answer, query
+    from roadstead.cli.query_run import print_answer, query
 
     check_run_is_first(folder, sql, "SQL")
     answer = query(folder, sql)

@@ -90,7 +90,7 @@ def init_command(name: str, path: Path | None, force: bool) -> None:
     if path is None:
         click.echo(text, nl=False)
         return
-    from roadstead.cli.scheduling import write_text
+    from roadstead.cli.schedule_run import write_text
     from roadstead.protocol.errors import InputError
 
     if path.exists() and not force:

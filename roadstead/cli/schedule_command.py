@@ -74,10 +74,10 @@ def schedule_command(
     options.check()
     with session.watch.phase("read inputs"):
         from roadstead.cli import plan as plans
-        from roadstead.cli import scheduling
+        from roadstead.cli import schedule_run
         from roadstead.cli.sources import load
 
-        target = scheduling.ResultTarget(output_format, output)
+        target = schedule_run.ResultTarget(output_format, output)
         target.check(may_replace=force or options.resume)
         settings = plans.read_settings(options, output, concurrency.overrides())
         config = plans.read_config(options)
@@ -90,4 +90,4 @@ def schedule_command(
     run_plan = plans.make_plan(options, settings, config, loaded.cluster)
     launcher = session.launcher()
     run_plan = plans.with_workers(run_plan, concurrency, loaded.inputs, launcher.room_for_workers)
-    scheduling.schedule(session, loaded, run_plan, target, digests)
+    schedule_run.schedule(session, loaded, run_plan, target, digests)

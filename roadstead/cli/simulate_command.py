@@ -64,7 +64,7 @@ def simulate_command(
     """
     if force and resume:
         raise click.UsageError("--force and --resume exclude each other")
-    from roadstead.cli.simulating import SimulateOptions, simulate
+    from roadstead.cli.simulate_run import SimulateOptions, simulate
 
     options = SimulateOptions(
         output,

@@ -90,11 +90,11 @@ def stress_command(
 
         print_list(Console())
         return
-    from roadstead.cli import scheduling, stressing
+    from roadstead.cli import schedule_run, stress_run
 
     if source.trace is not None or source.cluster or source.pods:
         source.check()
         sweep_options = replace(sweep_options, study=sweep_options.study or "product")
-    stressing.stress(
-        session, sweep_options, source, scheduling.ResultTarget(output_format, output), jobs
+    stress_run.stress(
+        session, sweep_options, source, schedule_run.ResultTarget(output_format, output), jobs
     )

@@ -51,7 +51,7 @@ class SweepOptions:
 
 @dataclass(frozen=True, slots=True)
 class JobOptions:
-    """Where the runs of a sweep run, and whether it continues a stopped one."""
+    """Place of the runs of a sweep, and whether it continues a stopped one."""
 
     jobs: int | None = None
     ray_address: str | None = None

@@ -71,6 +71,6 @@ def sweep_command(
     Exit status: 0 done, 1 a run failed, 2 invalid input, 130 or 143 interrupted (SIGINT, SIGTERM);
     finished runs are shown and kept in DIR.
     """
-    from roadstead.cli.sweeping import SweepTarget, sweep
+    from roadstead.cli.sweep_run import SweepTarget, sweep
 
     sweep(session, scenario, vary, seeds, plugin, jobs, SweepTarget(output, tables, output_format))

@@ -14,9 +14,9 @@ from typing import Final, cast
 import click
 
 from roadstead.cli.notes import echo_note
-from roadstead.lab.scenario_sweep import Row, ScenarioSweep, name_of, spreads
+from roadstead.lab.scenario_sweep import ScenarioSweep, SweepRow, name_of, spreads
 from roadstead.report.units import counted, significant
-from roadstead.sweeps.tasks import Counts, Plain
+from roadstead.sweeps.tasks import Plain, TaskCounts
 
 MINUTE_S: Final = 60.0
 LINES: Final = 20
@@ -31,7 +31,7 @@ METRICS_REPORTED: Final = ("placed_share", "wait_p99_s", "pending_pod_hours", "u
 
 
 class SweepProgress:
-    """Prints the numbers of finished, running and lost runs, and the run that was started last."""
+    """Print the numbers of finished, running and lost runs, and the run that was started last."""
 
     def __init__(
         self, name_of: Callable[[int], str], clock: Callable[[], float] = monotonic
@@ -43,7 +43,7 @@ class SweepProgress:
         self._text = ""
         self._is_terminal = sys.stderr.isatty()
 
-    def __call__(self, counts: Counts, last: int) -> None:
+    def __call__(self, counts: TaskCounts, last: int) -> None:
         """Show the counts. last: number of the run that was started last."""
         step = counts.done * LINES // max(1, counts.total), counts.losses
         if not self._is_terminal and step == self._shown:
@@ -87,7 +87,7 @@ class SweepProgress:
             click.echo(err=True)
             self._text = ""
 
-    def _left(self, counts: Counts) -> str:
+    def _left(self, counts: TaskCounts) -> str:
         """The estimated remaining time; "" before the first run has ended, or below a minute."""
         done = counts.done - counts.restored
         if done <= 0:
@@ -97,14 +97,14 @@ class SweepProgress:
 
 
 class CombinationLines:
-    """Prints the metrics of each combination of a sweep when its last run has ended."""
+    """Print the metrics of each combination of a sweep when its last run has ended."""
 
     def __init__(self, planned: ScenarioSweep, note: Callable[[str], None]) -> None:
         """note: prints a line."""
         self._seeds, self._note = planned.seeds, note
         self._combinations = list(planned.combinations())
         # Index of a combination → its runs that have ended.
-        self._rows: dict[int, list[Row]] = {}
+        self._rows: dict[int, list[SweepRow]] = {}
         self._ended = 0
 
     def __call__(self, task: int, result: Plain) -> None:
@@ -112,7 +112,9 @@ class CombinationLines:
         if not isinstance(result, dict):
             return
         index, seed = divmod(task, len(self._seeds))
-        row = Row(self._combinations[index], self._seeds[seed], cast("dict[str, float]", result))
+        row = SweepRow(
+            self._combinations[index], self._seeds[seed], cast("dict[str, float]", result)
+        )
         rows = self._rows.setdefault(index, [])
         rows.append(row)
         if len(rows) < len(self._seeds):
@@ -126,7 +128,7 @@ class CombinationLines:
             self._note(combination_line(rows))
 
 
-def combination_line(rows: Sequence[Row]) -> str:
+def combination_line(rows: Sequence[SweepRow]) -> str:
     """Return the medians of a combination's runs in one line."""
     ((values, count, metrics),) = spreads(rows)
     figures = ", ".join(

@@ -93,7 +93,7 @@ def openb_command(folder: Path, path: Path, pods_list: str, manifests: Path | No
       roadstead trace import openb data/openb -o openb.trace \\
         --manifests openb.yaml
     """
-    from roadstead.cli.scheduling import write_text
+    from roadstead.cli.schedule_run import write_text
     from roadstead.fleet.openb import import_openb
     from roadstead.fleet.trace_file import write_trace
 

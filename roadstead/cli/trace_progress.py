@@ -40,7 +40,7 @@ def shown_steps() -> Iterator[ReportProgress]:
 
 
 class _Lines:
-    """Prints a line for each phase, and some lines as it proceeds."""
+    """Print a line for each phase, and some lines as it proceeds."""
 
     def __init__(self) -> None:
         self._phase, self._step = "", 0

@@ -94,7 +94,7 @@ def prepare(
     source.check(options.config)
     options.check()
     from roadstead.cli import plan as plans
-    from roadstead.cli.scheduling import print_notes
+    from roadstead.cli.schedule_run import print_notes
     from roadstead.cli.sources import load
     from roadstead.report.what_if_output import check_answer_folder
 
@@ -120,7 +120,7 @@ def prepare(
 def _at_moment(run: Path, at: str | None, plugins: tuple[str, ...]) -> RunMoment:
     """Play a simulated run up to a moment, and return its state then."""
     from roadstead.api.moment import load_moment, time_of
-    from roadstead.cli.simulating import shown_runs
+    from roadstead.cli.simulate_run import shown_runs
 
     at_us = 0 if at is None else time_of(at)
     with shown_runs(max(1, at_us), runs=1) as on_progress:

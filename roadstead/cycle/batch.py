@@ -29,12 +29,12 @@ from roadstead.framework.profile import Profile
 from roadstead.framework.scoring import PreScoreOutcome
 from roadstead.framework.tie_break import Chooser
 from roadstead.framework.victims import DryRun, DryRunResult
-from roadstead.kernel.coverage import Coverage
+from roadstead.kernel.compiled_code import CompiledCode
 from roadstead.kernel.covered_classes import KernelClass
+from roadstead.kernel.decision_counts import DecisionCounts
 from roadstead.kernel.kernel import Kernel
 from roadstead.kernel.kernel_cache import KernelCache
 from roadstead.kernel.pods import DecidedPods
-from roadstead.kernel.start import CompiledCode
 from roadstead.nodes.pod_class import PodClass, PodClasses
 from roadstead.nodes.table import NodeTable, Rows
 from roadstead.preemption.dry_run import dry_run
@@ -124,11 +124,11 @@ class CompiledKernel:
     """
 
     code: CompiledCode | None
-    coverage: Coverage
+    decision_counts: DecisionCounts
 
 
 class Batch:
-    """Decides pods over all nodes; `classes` by signature.
+    """Decide pods over all nodes; `classes` by signature.
 
     compiled_kernel: decides pods if its preconditions hold, with the same result.
     kernels: caches a kernel for later batches on the same table. has_unassumed: pods that are not
@@ -173,11 +173,11 @@ class Batch:
         if compiled_kernel is None or code is None or not pods or self._has_ended:
             return []
         if self.table.nominations:
-            compiled_kernel.coverage.by_reference["nominated pods"] += 1
+            compiled_kernel.decision_counts.by_reference["nominated pods"] += 1
             return []
         kernel, why_not = self._kernel_of_batch(code), self._why_not
         if reason := why_not(kernel, pods[0].signature):
-            compiled_kernel.coverage.by_reference[reason] += 1
+            compiled_kernel.decision_counts.by_reference[reason] += 1
             return []
         classes = {pod.signature: pod for pod in pods}
         # The kernel does not recompute what placements outside of it change on other rows.
@@ -192,7 +192,7 @@ class Batch:
             pods = pods[:1]
         elif not_covered:
             pods = list(takewhile(lambda pod: pod.signature not in not_covered, pods))
-        return self._decide_pods(pods, compiled_kernel.coverage)
+        return self._decide_pods(pods, compiled_kernel.decision_counts)
 
     def _kernel_of_batch(self, code: CompiledCode) -> Kernel:
         """Return the kernel of this batch, for the classes that it may decide."""
@@ -212,7 +212,9 @@ class Batch:
     def _run_kernel(self, kernel: Kernel, pods: Sequence[PodInCycle]) -> DecidedPods:
         return kernel.decide(pods)
 
-    def _decide_pods(self, pods: Sequence[PodInCycle], coverage: Coverage) -> list[Decision]:
+    def _decide_pods(
+        self, pods: Sequence[PodInCycle], decision_counts: DecisionCounts
+    ) -> list[Decision]:
         assert self._kernel is not None
         result = self._run_kernel(self._kernel, pods)
         names = self.table.columns.names
@@ -227,9 +229,9 @@ class Batch:
             for pod, row, feasible, total, size in decided
         ]
         self._placed.add(each.pod.pod_class for each in decisions)
-        coverage.by_kernel += len(decisions)
+        decision_counts.by_kernel += len(decisions)
         if result.stopped:
-            coverage.stops[result.stopped] += 1
+            decision_counts.stops[result.stopped] += 1
         return decisions
 
     def flush(self) -> None:

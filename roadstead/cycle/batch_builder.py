@@ -55,7 +55,7 @@ MAX_BATCH_PODS = 1 << 20
 
 
 class BatchBuilder:
-    """Chooses the pods of one batch at a time, evaluates their classes, and builds the batch.
+    """Choose the pods of one batch at a time, evaluate their classes, and build the batch.
 
     profiles: by scheduler name. memory_sharers: number of builders that share the memory for
     classes. allocates_devices: see `ContinuingBatch`.
@@ -258,7 +258,7 @@ class BatchBuilder:
             compiled_kernel.code, self.table, signature, covered, self._chooser
         )
         node_name = None if kernel is None else kernel.place_one(pod)
-        compiled_kernel.coverage.by_kernel += node_name is not None
+        compiled_kernel.decision_counts.by_kernel += node_name is not None
         return node_name
 
     def kernel_of(self, pods: Sequence[PodInCycle]) -> Kernel:

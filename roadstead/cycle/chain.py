@@ -29,7 +29,7 @@ for its end, and plugins may be slow."""
 
 
 class Chain:
-    """Chooses the pods of each batch. decisions: those of all batches so far.
+    """Choose the pods of each batch. decisions: those of all batches so far.
 
     processed: number of pods that these batches decided or passed on to all nodes. pods: those of
     the next batch; empty once the chain has ended. has_placed: a batch placed a pod, so that no

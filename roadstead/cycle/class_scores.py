@@ -233,8 +233,8 @@ class ClassScores:
         return int(np.count_nonzero(self.evaluation.codes == PASSED))
 
     @property
-    def _narrowing_extender(self) -> tuple[str, ...]:
-        """`EXTENDER` if extenders refused nodes, as one more name in `Diagnosis.narrowed_by`."""
+    def _restricting_extender(self) -> tuple[str, ...]:
+        """`EXTENDER` if extenders refused nodes, as one more name in `Diagnosis.restricted_by`."""
         return (
             (EXTENDER,) if self.search_result is not None and self.search_result.by_extender else ()
         )
@@ -243,12 +243,12 @@ class ClassScores:
         """Return why no row is feasible for the class."""
         evaluation = self.evaluation
         outcome = evaluation.pre_filter
-        narrowed_by = outcome.narrowed_by if outcome.node_names is not None else ()
+        restricted_by = outcome.restricted_by if outcome.node_names is not None else ()
         result = Diagnosis(
             len(evaluation.table),
             outcome.status,
             outcome.unreached,
-            (*narrowed_by, *self._narrowing_extender),
+            (*restricted_by, *self._restricting_extender),
         )
         for status in () if self.search_result is None else self.search_result.unknown_nodes:
             result.add(status, 1)
@@ -266,7 +266,7 @@ def _count_refusals(evaluation: Evaluation, into: Diagnosis) -> None:
     for index in np.flatnonzero(counts).tolist():
         code, count = index - 1, int(counts[index])
         if code == EXCLUDED:
-            into.add(excluded_status(evaluation.pre_filter.narrowed_by), count)
+            into.add(excluded_status(evaluation.pre_filter.restricted_by), count)
             continue
         into.add(evaluation.statuses[code - 1], count)
 

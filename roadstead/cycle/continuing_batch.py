@@ -20,11 +20,11 @@ from roadstead.cycle.single_pod_cycle import SinglePodCycle
 from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.post_filter import dry_run_size
 from roadstead.kernel.arrays import U64
-from roadstead.kernel.lists import BestRows
+from roadstead.kernel.best_rows import BestRows
 
 
 class ContinuingBatch(Batch):
-    """Decides pods over all nodes, to the same result as one pod after another.
+    """Decide pods over all nodes, to the same result as one pod after another.
 
     allocates_devices: devices are allocated to placed pods, so that the pods behind them are
     decided on the other devices. The user of the batch undoes that before it assumes the pods

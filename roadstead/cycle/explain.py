@@ -296,7 +296,7 @@ def _statuses(evaluation: Evaluation) -> list[Status | None]:
     """Return why each row is refused; None for a feasible row, or if PreFilter refused all."""
     if not evaluation.pre_filter.status.is_success:
         return [None] * len(evaluation.table)
-    excluded = excluded_status(evaluation.pre_filter.narrowed_by)
+    excluded = excluded_status(evaluation.pre_filter.restricted_by)
     return [
         None if code == 0 else excluded if code == EXCLUDED else evaluation.statuses[code - 1]
         for code in evaluation.codes.tolist()
@@ -358,7 +358,7 @@ def _diagnosis(
         if status is not None:
             diagnosis.add(status, 1)
     if search_result is not None:
-        diagnosis.narrowed_by += (EXTENDER,) if search_result.by_extender else ()
+        diagnosis.restricted_by += (EXTENDER,) if search_result.by_extender else ()
         for status in search_result.unknown_nodes:
             diagnosis.add(status, 1)
     diagnosis.record_priority(lowest_priority(evaluation.table))

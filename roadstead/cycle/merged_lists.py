@@ -17,7 +17,7 @@ from roadstead.config.settings import Settings
 from roadstead.cycle.messages import RankAnswer
 from roadstead.cycle.worker_rows import WorkerRows
 from roadstead.kernel.arrays import END, INFEASIBLE, U64
-from roadstead.kernel.lists import BestRows
+from roadstead.kernel.best_rows import BestRows
 from roadstead.nodes.columns import I32, I64, Bools
 from roadstead.nodes.table import Rows
 

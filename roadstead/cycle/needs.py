@@ -17,7 +17,7 @@ from roadstead.cycle.batch import CompiledKernel, PodInCycle
 from roadstead.cycle.scopes import Scope
 from roadstead.extenders.sequence import Extenders
 from roadstead.kernel.arrays import U64
-from roadstead.kernel.lists import BestRows
+from roadstead.kernel.best_rows import BestRows
 from roadstead.protocol.errors import RoadsteadError
 
 ResultT = TypeVar("ResultT")

@@ -18,7 +18,7 @@ from roadstead.nodes.table import NodeTable
 
 
 class NominatedBatch(Batch):
-    """Decides one pod."""
+    """Decide one pod."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class NominatedBatch(Batch):
     def decide_by_kernel(self, pods: Sequence[PodInCycle]) -> list[Decision]:
         """Return no decisions: the kernel does not support nominations."""
         if self._compiled_kernel is not None and self._compiled_kernel.code is not None:
-            self._compiled_kernel.coverage.by_reference["nominated pods"] += 1
+            self._compiled_kernel.decision_counts.by_reference["nominated pods"] += 1
         return []
 
     def _decide(self, pod: PodInCycle) -> Decision | None:

@@ -55,7 +55,7 @@ def reads_other_nodes(facts: PodFacts) -> bool:
 
 
 class OwnNodes(FilterPlugin):
-    """Refuses nodes of other partitions. partition_of: node → partition, for every row."""
+    """Refuse nodes of other partitions. partition_of: node → partition, for every row."""
 
     name = "OwnNodes"
     reads = Reads.NODE

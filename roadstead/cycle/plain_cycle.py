@@ -27,7 +27,7 @@ from roadstead.storage import AssumedClaims
 
 
 class PlainCycle:
-    """Decides pods one by one over a table that it also updates."""
+    """Decide pods one by one over a table that it also updates."""
 
     def __init__(
         self,

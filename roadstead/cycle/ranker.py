@@ -18,7 +18,7 @@ from roadstead.facts.wire import decode_facts
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import TieBreak
 from roadstead.kernel.arrays import U64
-from roadstead.kernel.listing import ListedRows
+from roadstead.kernel.kernel_lists import ListedRows
 from roadstead.nodes.columns import I64
 from roadstead.nodes.table import NodeTable, Rows
 
@@ -27,7 +27,7 @@ MAX_CLASSES_PER_PART, MAX_STORED_TOTALS = 512, 32_000_000
 
 
 class Ranker:
-    """Lists rows of one worker, with the profiles of its process."""
+    """List rows of one worker, with the profiles of its process."""
 
     def __init__(
         self, by_arrival: RowsByArrival, table: NodeTable, profiles: Mapping[str, Profile]

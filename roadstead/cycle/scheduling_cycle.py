@@ -71,7 +71,7 @@ LimitBatch: TypeAlias = Callable[[BatchBuilder, Sequence[PodInCycle]], Sequence[
 placement makes what the workers computed for its row out of date."""
 
 
-class HeldTable(Protocol):
+class LockedTable(Protocol):
     """The node table of one scheduler. tentative: placements that the cache has not confirmed."""
 
     table: NodeTable
@@ -95,7 +95,7 @@ class CycleParts:
     the workers score the pods that it returns.
     """
 
-    nodes: HeldTable
+    nodes: LockedTable
     settings: Settings
     profiles: Mapping[str, Profile]
     node_search: NodeSearch | None = None
@@ -104,7 +104,7 @@ class CycleParts:
 
 
 class SchedulingCycle:
-    """Decides the batches of one scheduler.
+    """Decide the batches of one scheduler.
 
     passed_on: number of pods so far without a feasible node in the scheduler's own partitions.
     """
@@ -245,7 +245,9 @@ class SchedulingCycle:
                 # Attempts may have ended while workers answered.
                 yield from time_after(CatchUp(is_again=True))
         chain = Chain(scope.builder, self._nodes.tentative, pods, chain_pods)
-        yield from with_held_table(self._nodes, self._decide_chain(scope, chain, is_fresh=is_fresh))
+        yield from with_locked_table(
+            self._nodes, self._decide_chain(scope, chain, is_fresh=is_fresh)
+        )
         return chain
 
     def _decide_chain(self, scope: Scope, chain: Chain, *, is_fresh: bool) -> NeedGenerator[None]:
@@ -319,7 +321,7 @@ class SchedulingCycle:
         return True
 
 
-def with_held_table(nodes: HeldTable, steps: NeedGenerator[ResultT]) -> NeedGenerator[ResultT]:
+def with_locked_table(nodes: LockedTable, steps: NeedGenerator[ResultT]) -> NeedGenerator[ResultT]:
     """Return the result of steps; no change of the cluster is applied to the table meanwhile."""
     nodes.hold()
     try:
@@ -331,7 +333,7 @@ def with_held_table(nodes: HeldTable, steps: NeedGenerator[ResultT]) -> NeedGene
 
 
 def decide_batch(
-    nodes: HeldTable,
+    nodes: LockedTable,
     builder: BatchBuilder,
     pods: Sequence[PodInCycle],
     decide: Callable[[Batch], NeedGenerator[Decided]],

@@ -26,7 +26,7 @@ Column = tuple[str, str]
 
 
 class ScoredParts:
-    """Merges answers for a table that holds all nodes. rows: those of each worker."""
+    """Merge answers for a table that holds all nodes. rows: those of each worker."""
 
     def __init__(self, table: NodeTable, workers: int) -> None:
         self._table = table

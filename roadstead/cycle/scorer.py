@@ -35,7 +35,7 @@ _DTYPE_OF_SIZE = {np.dtype(each).itemsize: each for each in _DTYPES}
 
 
 class Scorer:
-    """Evaluates classes on the rows of one worker, with the profiles of its process."""
+    """Evaluate classes on the rows of one worker, with the profiles of its process."""
 
     def __init__(self, table: NodeTable, profiles: Mapping[str, Profile]) -> None:
         self.table = table

@@ -11,5 +11,5 @@ from roadstead.devices.errors import AllocatorPanic as AllocatorPanic
 from roadstead.devices.gates import DeviceGates as DeviceGates
 from roadstead.devices.in_use import DevicesInUse as DevicesInUse
 from roadstead.devices.pools import DevicePools as DevicePools
+from roadstead.devices.selectors import DeviceSelectorError as DeviceSelectorError
 from roadstead.devices.selectors import Selector as Selector
-from roadstead.devices.selectors import SelectorError as SelectorError

@@ -22,7 +22,7 @@ from roadstead.facts.devices import (
 from roadstead.facts.selectors import NodeSelectorTerm, Requirement
 
 if TYPE_CHECKING:
-    from roadstead.devices.choosing import Chosen
+    from roadstead.devices.chosen_devices import Chosen
     from roadstead.devices.gates import DeviceGates
     from roadstead.devices.plans import ClaimPlan
     from roadstead.devices.pools import Pool, PoolDevice

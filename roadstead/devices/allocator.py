@@ -11,7 +11,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from roadstead.devices.allocation_result import KnownAllocation, NewShareId, allocation_of
-from roadstead.devices.choosing import Chosen
+from roadstead.devices.chosen_devices import Chosen
 from roadstead.devices.errors import AllocationError
 from roadstead.devices.in_use import DevicesInUse
 from roadstead.devices.plans import Plan, plan_of
@@ -20,7 +20,7 @@ from roadstead.devices.quick import QuickAnswers, Verdict
 from roadstead.devices.screen import NodeScreen, Verdicts
 from roadstead.devices.search import Search
 from roadstead.devices.selectors import SelectorResults
-from roadstead.devices.views import NodeView, PoolMatcher, ProposedView
+from roadstead.devices.views import PoolMatcher, ProposedView, VisiblePools
 from roadstead.protocol.quantity import QuantityError
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ STEPS_MAX: Final = 10 * STEPS_PER_S
 
 
 class StepLimit:
-    """Ends a search after a number of steps, so that its result does not depend on the machine."""
+    """End a search after a number of steps, so that its result does not depend on the machine."""
 
     def __init__(self, steps: int = STEPS_MAX) -> None:
         self._left = steps
@@ -70,7 +70,7 @@ class StepLimit:
 
 
 class Allocator:
-    """Allocates devices of nodes to claims of pods.
+    """Allocate devices of nodes to claims of pods.
 
     The caller keeps up to date: `pools` (the slices), `in_use`, the classes (`set_classes`), and,
     if it calls `screen`, `nodes`. classes_version: grows when classes change. steps_max: steps of a
@@ -162,7 +162,7 @@ class Allocator:
         pools_key = None if is_over or new_share_id else self._quick.equivalence_key(pools)
         if pools_key is None:
             return self._search(
-                plan, NodeView(node, labels, pools, self._matcher), is_over, new_share_id
+                plan, VisiblePools(node, labels, pools, self._matcher), is_over, new_share_id
             )
         key = plan, pools_key
         known = self._known.get(key, ())
@@ -171,7 +171,7 @@ class Allocator:
         if known:
             each_known = zip(known, plan.claims, strict=True)
             return tuple([each.for_node(claim, pools, node) for each, claim in each_known])
-        found = self._search(plan, NodeView(node, labels, pools, self._matcher))
+        found = self._search(plan, VisiblePools(node, labels, pools, self._matcher))
         if sum([len(pool.devices) for pool in pools]) > KNOWN_DEVICES_MAX:
             return found
         if len(self._known) >= KNOWN_MAX:
@@ -184,7 +184,7 @@ class Allocator:
     def _search(
         self,
         plan: Plan,
-        view: NodeView,
+        view: VisiblePools,
         is_over: Callable[[], bool] | None = None,
         new_share_id: NewShareId | None = None,
     ) -> tuple[Allocation, ...] | None:
@@ -200,7 +200,7 @@ class Allocator:
         return self._allocations(plan, view, answer, selected, new_share_id)
 
     def _searched(
-        self, plan: Plan, view: NodeView, is_over: Callable[[], bool] | None = None
+        self, plan: Plan, view: VisiblePools, is_over: Callable[[], bool] | None = None
     ) -> Search | None:
         """Return the search that found devices for a plan; None if there are none."""
         is_over = is_over or StepLimit(self._steps_max)
@@ -214,7 +214,7 @@ class Allocator:
     def _allocations(
         self,
         plan: Plan,
-        view: NodeView,
+        view: VisiblePools,
         chosen: list[list[Chosen]],
         selected: Mapping[tuple[int, int], int],
         new_share_id: NewShareId | None,

@@ -5,19 +5,19 @@ The library of CEL is loaded only when the first expression is compiled: few run
 
 from __future__ import annotations
 
-from roadstead.devices.selectors import Selector, SelectorError
+from roadstead.devices.selectors import DeviceSelectorError, Selector
 from roadstead.facts.devices import DeviceFacts
 
 
 def compile_cel(expression: str) -> Selector:
-    """Compile an expression. SelectorError if upstream would not compile it."""
+    """Compile an expression. DeviceSelectorError if upstream would not compile it."""
     from roadstead.cel.errors import CelCompileError
     from roadstead.cel.selector import compile_selector
 
     try:
         return _CelSelector(compile_selector(expression))
     except CelCompileError as error:
-        raise SelectorError(str(error)) from error
+        raise DeviceSelectorError(str(error)) from error
 
 
 class _CelSelector:
@@ -30,4 +30,4 @@ class _CelSelector:
         try:
             return self._compiled.matches(driver, device)
         except CelRunError as error:
-            raise SelectorError(str(error)) from error
+            raise DeviceSelectorError(str(error)) from error

@@ -15,7 +15,7 @@ from roadstead.facts.pod import Pod, PodClaim, PodFacts, PodIdentity, PodReferen
 
 
 class ClaimMaker:
-    """Makes claims of templates, and names them after their pods."""
+    """Make claims of templates, and name them after their pods."""
 
     def __init__(self, templates: Iterable[tuple[str, ClaimSpec]]) -> None:
         self._templates: Mapping[str, ClaimSpec] = dict(templates)

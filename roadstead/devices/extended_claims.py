@@ -1,4 +1,4 @@
-"""Which extended resources of a pod device classes serve on a node (DRAExtendedResource).
+"""Extended resources of a pod that device classes serve on a node (DRAExtendedResource).
 
 Resources that the node's device plugins serve need no claim; for the others `own_claims.py` makes
 one, the pod's *own claim*.
@@ -26,7 +26,7 @@ CLASS_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
 
 @dataclass(frozen=True, slots=True)
 class ExtendedNeed:
-    """What a pod needs on a node. requests: of its own claim there; None if it needs no claim.
+    """Needs of a pod on a node. requests: of its own claim there; None if it needs no claim.
 
     missing: a resource that neither a class nor the node serves, so that the pod does not fit; or
     "".

@@ -130,7 +130,7 @@ class _SliceDevices:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _ListedDevices:
-    """What pools with equal devices share; `Pool` explains positions and invalid.
+    """Data that pools with equal devices share; `Pool` explains positions and invalid.
 
     consumers: devices that consume counters, as bits. devices: kept, so that no others get their
     id.

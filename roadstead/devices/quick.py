@@ -15,7 +15,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
 from roadstead.devices.bits import positions_of
-from roadstead.devices.choosing import Chosen
+from roadstead.devices.chosen_devices import Chosen
 from roadstead.devices.pools import FreeMatches
 from roadstead.devices.selectors import SelectorFailure
 from roadstead.devices.views import UNSHARED
@@ -45,7 +45,7 @@ class Verdict(Enum):
 
 
 class QuickAnswers:
-    """Answers demands (see `Demand`) from the bits of free devices that match."""
+    """Answer demands (see `Demand`) from the bits of free devices that match."""
 
     def __init__(self, matcher: PoolMatcher, in_use: DevicesInUse) -> None:
         self._matcher = matcher

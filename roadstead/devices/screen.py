@@ -1,4 +1,4 @@
-"""Which nodes have devices for a demand: verdicts for all nodes in one pass, without a search.
+"""Verdicts on all nodes for a demand of devices, in one pass and without a search.
 
 The verdicts for a demand are kept, and computed again for the nodes that see a pool that changed.
 Nodes are *equivalent* if their pools have equal devices, equally used

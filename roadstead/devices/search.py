@@ -16,7 +16,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from roadstead.devices.bits import positions_of
-from roadstead.devices.choosing import NO_PLACE, Chosen, ChosenDevices, Place
+from roadstead.devices.chosen_devices import NO_PLACE, Chosen, ChosenDevices, Place
 from roadstead.devices.errors import AllocationAborted, AllocationError
 from roadstead.devices.plans import RESULTS_MAX
 from roadstead.devices.shared_capacity import lacks_capacity
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from roadstead.devices.in_use import DevicesInUse
     from roadstead.devices.plans import Choice, Plan
     from roadstead.devices.pools import Pool, PoolDevice
-    from roadstead.devices.views import NodeView
+    from roadstead.devices.views import VisiblePools
 
 
 class Outcome(Enum):
-    """How the search from a position ended.
+    """Outcome of the search from a position.
 
     DEAD_END: no devices. TOO_MANY: no devices, and only because a claim would get too many.
     """
@@ -59,7 +59,7 @@ _Level = Generator[Position, Outcome, Outcome]
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """How many devices a choice wants. devices: those themselves if it wants all that match."""
+    """Number of devices that a choice wants. devices: those themselves if it wants all matches."""
 
     number: int
     devices: tuple[PoolDevice, ...] = ()
@@ -74,7 +74,7 @@ class Search:
     def __init__(
         self,
         plan: Plan,
-        view: NodeView,
+        view: VisiblePools,
         in_use: DevicesInUse,
         gates: DeviceGates,
         is_over: Callable[[], bool],

@@ -1,4 +1,4 @@
-"""Which attributes and capacities a selector can read, derived from its text.
+"""Attributes and capacities that a selector can read, derived from its text.
 
 Devices with equal ones of these get the same result. Recognized are `device.driver`,
 `device.attributes["domain"].name` and its other notations (`_name_at`); an expression that mentions
@@ -33,8 +33,8 @@ Key = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Reads:
-    """What selectors read of a device besides its driver.
+class SelectorReads:
+    """Attributes of a device, besides its driver, that selectors read.
 
     names: of attributes and capacities, without domain; None for all.
     """
@@ -59,15 +59,15 @@ class Reads:
         return self.names is None or name.rpartition("/")[2] in self.names
 
 
-def reads_of(expressions: Iterable[str]) -> Reads:
+def reads_of(expressions: Iterable[str]) -> SelectorReads:
     """Return what any of the expressions reads."""
     names: set[str] = set()
     for expression in expressions:
         found = _names_in(expression)
         if found is None:
-            return Reads(None)
+            return SelectorReads(None)
         names |= found
-    return Reads(frozenset(names))
+    return SelectorReads(frozenset(names))
 
 
 def _names_in(expression: str) -> set[str] | None:

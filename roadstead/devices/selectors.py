@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Protocol
 
-from roadstead.devices.selector_reads import Key, Reads, reads_of
+from roadstead.devices.selector_reads import Key, SelectorReads, reads_of
 
 if TYPE_CHECKING:
     from roadstead.facts.devices import DeviceFacts
@@ -20,7 +20,7 @@ QUERIES_MAX: Final = 65_536
 and is evaluated again."""
 
 
-class SelectorError(Exception):
+class DeviceSelectorError(Exception):
     """A selector that does not compile, or fails on a device; the text is upstream's."""
 
 
@@ -28,12 +28,12 @@ class Selector(Protocol):
     """A compiled expression."""
 
     def matches(self, driver: str, device: DeviceFacts) -> bool:
-        """Whether the device matches; raises `SelectorError`."""
+        """Whether the device matches; raises `DeviceSelectorError`."""
         ...
 
 
 Compile = Callable[[str], Selector]
-"""Compiles an expression; raises `SelectorError`."""
+"""Compiles an expression; raises `DeviceSelectorError`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,7 +68,7 @@ Outcome = bool | SelectorFailure
 
 
 class SelectorResults:
-    """Evaluates queries, once for all devices that differ only in what the query does not read.
+    """Evaluate queries, once for all devices that differ only in what the query does not read.
 
     compile_selector: called once per expression, unless it raises.
     """
@@ -78,7 +78,7 @@ class SelectorResults:
         # By expression.
         self._selectors: dict[str, Selector] = {}
         # By query: what it reads of a device, and outcomes by the device's parts that it reads.
-        self._outcomes: dict[Query, tuple[Reads, dict[Key, Outcome]]] = {}
+        self._outcomes: dict[Query, tuple[SelectorReads, dict[Key, Outcome]]] = {}
         self._count = 0
 
     def evaluate(self, query: Query, driver: str, device: DeviceFacts) -> Outcome:
@@ -114,9 +114,9 @@ class SelectorResults:
             selector = self._selectors.get(expression)
             if selector is None:
                 selector = self._selectors[expression] = self._compile(expression)
-        except SelectorError as error:
+        except DeviceSelectorError as error:
             return f"CEL compile error: {error}"
         try:
             return selector.matches(driver, device)
-        except SelectorError as error:
+        except DeviceSelectorError as error:
             return f"CEL runtime error: {error}"

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from roadstead.devices.plans import Choice, Plan
     from roadstead.devices.pools import PoolDevice
     from roadstead.devices.selectors import Query
-    from roadstead.devices.views import NodeView
+    from roadstead.devices.views import VisiblePools
     from roadstead.facts.devices import Amounts
 
 _Request = tuple["Query", "Amounts | None"]
 """Selectors and capacities of a request: requests with equal ones can use the same devices."""
 
 
-def lacks_capacity(plan: Plan, view: NodeView, in_use: DevicesInUse) -> bool:
+def lacks_capacity(plan: Plan, view: VisiblePools, in_use: DevicesInUse) -> bool:
     """Whether the devices surely cannot serve all equal requests of a plan.
 
     False otherwise: a search must decide, and it may end with an error.
@@ -56,11 +56,11 @@ def lacks_capacity(plan: Plan, view: NodeView, in_use: DevicesInUse) -> bool:
 
 
 def _is_plain(choice: Choice) -> bool:
-    """Whether a choice wants one device; with more, upstream may crash (`choosing.py`)."""
+    """Whether a choice wants one device; with more, upstream may crash (`chosen_devices.py`)."""
     return not choice.is_all and choice.facts.count == 1 and not choice.facts.has_admin_access
 
 
-def _served_by_node(choice: Choice, most: int, view: NodeView, in_use: DevicesInUse) -> int:
+def _served_by_node(choice: Choice, most: int, view: VisiblePools, in_use: DevicesInUse) -> int:
     """Return how many such requests the devices of a node can serve, counted up to `most`."""
     served = 0
     for pool in view.pools:

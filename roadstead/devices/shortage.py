@@ -1,4 +1,4 @@
-"""Why the requests of claims cannot be satisfied, in words.
+"""Texts that explain why requests of claims cannot be satisfied.
 
 Requests are looked at one by one: constraints, counters, capacities and the other requests of the
 pod are not. Only explanations read this.
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class _Found:
+class _MatchingDevices:
     """The devices that match a request. hidden: the others of `matching` that are not free, by why.
 
     too_few: number of nodes on which the free ones do not suffice.
@@ -51,8 +51,8 @@ def _found(
     choice: Choice,
     nodes: Sequence[NodeFacts],
     is_used: Callable[[DeviceId], bool],
-) -> _Found:
-    found = _Found()
+) -> _MatchingDevices:
+    found = _MatchingDevices()
     for node in nodes:
         labels, matching, free = dict(node.labels), 0, 0
         for pool in allocator.pools.seen_from(node.name, node.labels):
@@ -92,7 +92,7 @@ def _wanted(choice: Choice) -> str:
     return f"{count} of class {facts.device_class}"
 
 
-def _text(choice: Choice, found: _Found, nodes: int) -> str:
+def _text(choice: Choice, found: _MatchingDevices, nodes: int) -> str:
     reasons = Counter(found.hidden.values())
     parts = [f"{len(found.matching):,} match"]
     parts += [f"{len(found.used):,} of them in use"] if found.used else []

@@ -31,7 +31,7 @@ UNSHARED: Final = -1
 
 
 class PoolMatcher:
-    """Evaluates which devices of pools match a query, and caches the results in the pools.
+    """Evaluate which devices of pools match a query, and cache the results in the pools.
 
     Pools with equal devices, such as those of nodes of one type, are evaluated once.
     """
@@ -151,7 +151,7 @@ class PoolMatcher:
         return matches
 
 
-class NodeView:
+class VisiblePools:
     """The pools that one node sees, during one search."""
 
     def __init__(
@@ -204,7 +204,7 @@ class NodeView:
         return placed
 
 
-class ProposedView(NodeView):
+class ProposedView(VisiblePools):
     """As if a node's pools had only the devices of some allocations; with all for mode All."""
 
     def __init__(

@@ -25,7 +25,7 @@ class TransportError(Exception):
 
 
 class Transport(Protocol):
-    """Sends requests to one extender."""
+    """Send requests to one extender."""
 
     def post(self, verb: str, body: bytes) -> tuple[int, bytes]:
         """Return the reply's status, and its body if that is 200; TransportError without one."""
@@ -33,7 +33,7 @@ class Transport(Protocol):
 
 
 class ExtenderCaller(Protocol):
-    """Calls one extender."""
+    """Call one extender."""
 
     def call(self, verb: str, payload: Payload) -> object:
         """Return the reply as plain JSON data; ExtenderError, with URL and verb, without one."""
@@ -43,14 +43,16 @@ class ExtenderCaller(Protocol):
 CallerOf = Callable[[ExtenderConfig], ExtenderCaller]
 
 
-class InProcess:
+class InProcessExtenders:
     """A factory of callers that answer in this process, without threads and sockets.
 
     caller_of: creates one. Callers report the duration of their answers to `spend`; the scheduler
     waits for that time after the calls.
     """
 
-    def __init__(self, caller_of: Callable[[ExtenderConfig, InProcess], ExtenderCaller]) -> None:
+    def __init__(
+        self, caller_of: Callable[[ExtenderConfig, InProcessExtenders], ExtenderCaller]
+    ) -> None:
         self._caller_of = caller_of
         self._spent_s = 0.0
 

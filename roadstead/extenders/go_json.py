@@ -53,7 +53,7 @@ def _refuse(constant: str) -> NoReturn:
 
 
 class _Scanner:
-    """Scans a text up to its first error; each method returns the index after what it scanned."""
+    """Scan a text up to its first error; each method returns the index after what it scanned."""
 
     def __init__(self, text: str) -> None:
         self._text = text

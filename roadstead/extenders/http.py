@@ -22,7 +22,7 @@ MAX_REQUEST_BYTES = 64 << 20
 
 
 class HttpCaller:
-    """Calls one extender, over sockets unless another transport is given.
+    """Call one extender, over sockets unless another transport is given.
 
     max_request_bytes: maximum size of a request's body.
     """

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from roadstead.config.model import ExtenderConfig
-from roadstead.extenders.caller import CallerOf, ExtenderError, InProcess
+from roadstead.extenders.caller import CallerOf, ExtenderError, InProcessExtenders
 from roadstead.extenders.extender import Extender, ExtenderPod, Victims
 from roadstead.extenders.replies import MetaVictims
 from roadstead.facts.node import NodeFacts
@@ -46,7 +46,7 @@ class Extenders:
     """
 
     def __init__(
-        self, extenders: Sequence[Extender] = (), in_process: InProcess | None = None
+        self, extenders: Sequence[Extender] = (), in_process: InProcessExtenders | None = None
     ) -> None:
         """in_process: the factory of their callers if extenders run in this process, else None."""
         self.in_process = in_process
@@ -55,7 +55,7 @@ class Extenders:
     @staticmethod
     def build(configs: Sequence[ExtenderConfig], caller_of: CallerOf) -> Extenders:
         """Build all extenders; InputError for a caller without a readable certificate."""
-        in_process = caller_of if isinstance(caller_of, InProcess) else None
+        in_process = caller_of if isinstance(caller_of, InProcessExtenders) else None
         extenders: list[Extender] = []
         for index, config in enumerate(configs):
             try:

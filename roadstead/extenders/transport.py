@@ -34,7 +34,7 @@ _LATE_BODY = "context deadline exceeded (Client.Timeout or context cancellation 
 
 
 class SocketTransport:
-    """Sends requests to one extender. max_reply_bytes: maximum size of a reply's body."""
+    """Send requests to one extender. max_reply_bytes: maximum size of a reply's body."""
 
     def __init__(self, config: ExtenderConfig, max_reply_bytes: int = MAX_REPLY_BYTES) -> None:
         self._parts = _split(config.url_prefix.rstrip("/"))
@@ -145,7 +145,7 @@ class SocketTransport:
 
 
 class _Deadline:
-    """Shuts down the watched socket when the time is over. is_in_body: a status was read."""
+    """Shut down the watched socket when the time is over. is_in_body: a status was read."""
 
     def __init__(self, timeout_s: float) -> None:
         self.is_over = self.is_in_body = False

@@ -226,7 +226,7 @@ class Allocation:
 
 @dataclass(frozen=True, slots=True)
 class DeviceStatus:
-    """What a driver reports of an allocated device. conditions: (type, status)."""
+    """A driver's report on an allocated device. conditions: (type, status)."""
 
     driver: str
     pool: str

@@ -21,9 +21,10 @@ from roadstead.facts.pod_amounts import (
     other_fields_of,
     own_claims_of,
 )
-from roadstead.protocol.codec import from_wire, pack, to_wire, unpack
+from roadstead.protocol.codec import from_wire, to_wire
 from roadstead.protocol.fast_init import fast_init
 from roadstead.protocol.generations import Generations
+from roadstead.protocol.plain_data import pack, unpack
 
 MAX_CACHED_CLASSES = 65_536
 """Classes in each cache of this module."""

@@ -29,8 +29,9 @@ from roadstead.fleet.trace_checks import (
     check_uids,
     decoded,
 )
-from roadstead.protocol.codec import CodecError, from_wire, unpack
+from roadstead.protocol.codec import from_wire
 from roadstead.protocol.errors import InputError
+from roadstead.protocol.plain_data import CodecError, unpack
 
 HEADER_1 = b"roadstead-trace 1\n"
 DIGEST_BYTES = 32

@@ -6,8 +6,8 @@ own: a pod gets whole GPUs, and a part of one only where a single GPU has that m
 
 Parts of a device are allocated with the feature gate DRAConsumableCapacity alone. With it,
 kube-scheduler 1.34 compares the n-th device of a request with the capacity of the n-th device of a
-slice, also when it tries another one (`roadstead.devices.choosing`). So each GPU has a slice of its
-own here, and each GPU of a pod a request of its own.
+slice, also when it tries another one (`roadstead.devices.chosen_devices`). So each GPU has a slice
+of its own here, and each GPU of a pod a request of its own.
 """
 
 from __future__ import annotations

@@ -34,8 +34,9 @@ from roadstead.fleet.trace_frames import (
     TracePods,
     columns_of,
 )
-from roadstead.protocol.codec import CodecError, from_wire, unpack
+from roadstead.protocol.codec import from_wire
 from roadstead.protocol.errors import InputError, cut_short
+from roadstead.protocol.plain_data import CodecError, unpack
 
 NODES_MAX = 5_000_000
 T = TypeVar("T")

@@ -28,8 +28,9 @@ from roadstead.fleet.trace_frames import (
     PodsFrame,
     TracePods,
 )
-from roadstead.protocol.codec import pack, to_wire
+from roadstead.protocol.codec import to_wire
 from roadstead.protocol.errors import InputError
+from roadstead.protocol.plain_data import pack
 
 COMPRESSION_LEVEL = 6
 T = TypeVar("T")
@@ -37,7 +38,7 @@ T = TypeVar("T")
 
 
 class TraceWriter:
-    """Writes a trace frame by frame, and keeps only classes and one chunk of pods.
+    """Write a trace frame by frame, and keep only classes and one chunk of pods.
 
     Frames have the same boundaries however pods are added, so that equal traces have equal digests.
     write: None if only the digest is needed.

@@ -22,19 +22,19 @@ def excluded_status(plugins: Iterable[str]) -> Status:
 
 @dataclass(slots=True)
 class Diagnosis:
-    """How many nodes were refused with which status.
+    """Numbers of refused nodes by status.
 
     refused: status → number of nodes. lowest_priority: of all pods on all nodes; None for no pods.
     pre_filter: PreFilter's status; not Success if it rejected the pod.
     unreached: plugins whose PreFilter did not run, because PreFilter rejected the pod before.
-    narrowed_by: plugins whose PreFilter restricted the nodes by name, and "Extender".
+    restricted_by: plugins whose PreFilter restricted the nodes by name, and "Extender".
     refused_nodes: by plugin, the nodes that it refused, for PostFilter plugins that read them.
     """
 
     node_count: int
     pre_filter: Status = SUCCESS
     unreached: tuple[str, ...] = ()
-    narrowed_by: tuple[str, ...] = ()
+    restricted_by: tuple[str, ...] = ()
     refused: dict[Status, int] = field(default_factory=dict)
     lowest_priority: int | None = None
     refused_nodes: dict[str, tuple[NodeFacts, ...]] = field(default_factory=dict)
@@ -53,7 +53,7 @@ class Diagnosis:
     def plugins(self) -> tuple[str, ...]:
         """Sorted names of the plugins that refused nodes, rejected the pod or restricted nodes."""
         names = {status.plugin for status in self.refused} | {self.pre_filter.plugin}
-        names |= set(self.narrowed_by)
+        names |= set(self.restricted_by)
         return tuple(sorted(names - {""}))
 
     def reasons(self) -> Counter[str]:

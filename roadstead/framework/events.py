@@ -6,7 +6,7 @@ the queue calls the hints of the plugins that rejected a pod. A hint is called o
 and not once per pod, so it receives facts, and `of_waiting_pod` where upstream compares UIDs.
 
 Upstream: staging/src/k8s.io/kube-scheduler/framework/types.go, pkg/scheduler/framework/types.go and
-events.go (1.34). The events of an update: `roadstead.framework.changes`.
+events.go (1.34). The events of an update: `roadstead.framework.change_events`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class EventResource(StrEnum):
 
 
 class ActionType(IntFlag):
-    """What happened to the object, as bit flags; `matches` relies on their (upstream's) order."""
+    """Type of the change of an object, as bit flags; `matches` relies on upstream's order."""
 
     ADD = 1 << 0
     DELETE = 1 << 1

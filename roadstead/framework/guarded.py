@@ -117,7 +117,7 @@ class PluginOrigin:
 
 @dataclass(frozen=True, slots=True)
 class GuardedMethod:
-    """How calls of one method are guarded.
+    """Rules by which calls of one method are guarded.
 
     base: the class that defines the method. point: the method's name in messages. check: returns
     the answer, or raises WrongAnswerError. fallback: the answer that a failure becomes; None if the

@@ -58,7 +58,7 @@ Upstream's Score returns 0 there; the extremes exclude it, and `normalize` repla
 
 
 class Reads(IntEnum):
-    """What a plugin's answer for a row depends on; each value includes the earlier ones.
+    """Inputs of a plugin's answer for a row; each value includes the earlier ones.
 
     NODE: the node's own facts: labels, taints, images. No placement changes the answer.
     ROW: also the numbers of the row: allocatable, requested, counts, ports.
@@ -155,7 +155,7 @@ def only_succeeds(method: MethodT) -> MethodT:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """Which answers for other nodes a pod may change when it is placed on a node or removed.
+    """Answers for other nodes that a pod may change when it is placed on a node or removed.
 
     key: the part of the placed pod that `may_change` reads: effects of one plugin with equal keys
         are the same.

@@ -28,7 +28,8 @@ MAX_FOR_CLASS = 2
 MAX_IN_PROCESS = 4
 """Strikes of all plugins in a process, after which no plugin with a strike is called any more.
 
-Below the number of times that an actor is replaced in a minute (`actors.replacing.Budget`).
+Below the number of times that an actor is replaced in a minute
+(`actors.supervisor.replacing.Budget`).
 """
 
 _ABSORB_S, _ABSORB_TIMES = 0.001, 1000

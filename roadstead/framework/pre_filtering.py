@@ -20,15 +20,15 @@ from roadstead.protocol.status import SUCCESS, Code, Status
 class PreFilterOutcome:
     """The outcome of all PreFilter plugins together.
 
-    state: the data that the plugins wrote. node_names: None for no restriction. narrowed_by: sorted
-    names of the plugins that restricted the nodes. unreached: plugins that did not run.
+    state: the data that the plugins wrote. node_names: None for no restriction. restricted_by:
+    sorted names of the plugins that restricted the nodes. unreached: plugins that did not run.
     state_version: the plugins' own state of the pod at that time (`Profile.state_version`).
     """
 
     status: Status
     skipped: tuple[str, ...]
     node_names: frozenset[str] | None
-    narrowed_by: tuple[str, ...]
+    restricted_by: tuple[str, ...]
     unreached: tuple[str, ...] = ()
     state: CycleState = field(default_factory=lambda: CycleState(-1), compare=False, repr=False)
     state_version: Hashable = field(default=None, repr=False)
@@ -48,12 +48,12 @@ def run_pre_filter(profile: Profile, pod: PodClass, table: NodeTable) -> PreFilt
     state, state_version = CycleState(len(table)), profile.state_version(pod)
     rejection = SUCCESS
     names: frozenset[str] | None = None
-    narrowed_by: list[str] = []
+    restricted_by: list[str] = []
 
     def outcome(status: Status, ran: int) -> PreFilterOutcome:
         skipped = tuple(sorted(state.skipped))
         unreached = tuple(plugin.name for plugin in profile.pre_filter[ran:])
-        by = tuple(sorted(narrowed_by))
+        by = tuple(sorted(restricted_by))
         return PreFilterOutcome(status, skipped, names, by, unreached, state, state_version)
 
     for position, plugin in enumerate(profile.pre_filter):
@@ -68,11 +68,11 @@ def run_pre_filter(profile: Profile, pod: PodClass, table: NodeTable) -> PreFilt
             if status.code is not Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
                 status = error_of_point("PreFilter", status)
             # Upstream returns no result with this status, thus no node names.
-            names, narrowed_by = None, []
+            names, restricted_by = None, []
             return outcome(status, position + 1)
         elif result.node_names is not None:
-            narrowed_by.append(plugin.name)
+            restricted_by.append(plugin.name)
             names = result.node_names if names is None else names & result.node_names
             if not names:
-                return outcome(nothing_left(sorted(narrowed_by)), position + 1)
+                return outcome(nothing_left(sorted(restricted_by)), position + 1)
     return outcome(rejection, len(profile.pre_filter))

@@ -30,7 +30,7 @@ _MULTIPLIER_2 = np.uint64(0x94D049BB133111EB)
 
 @dataclass(frozen=True, slots=True)
 class TieBreak:
-    """How to choose among nodes of equal score, and the seed of the hashes."""
+    """Rule for the choice among nodes of equal score, and the seed of the hashes."""
 
     kind: TieBreakKind = "random"
     seed: int = 0
@@ -93,7 +93,7 @@ def in_order(
 
 
 class Chooser:
-    """Chooses one of several rows of a table by a TieBreak."""
+    """Choose one of several rows of a table by a TieBreak."""
 
     __slots__ = ("_order", "_order_of", "_ranks", "_ranks_of", "tie_break")
 

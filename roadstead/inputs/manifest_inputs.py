@@ -19,10 +19,10 @@ from roadstead.facts.compile import (
 )
 from roadstead.facts.pod import Pod
 from roadstead.facts.pod_groups import pod_groups
+from roadstead.inputs.cluster_facts import cluster_facts
 from roadstead.inputs.device_notes import unknown_device_notes
 from roadstead.inputs.loaded import Loaded, RunningPod, split_pods
 from roadstead.inputs.manifest_merge import merged, workloads_to_expand
-from roadstead.inputs.manifest_owners import cluster_facts
 from roadstead.inputs.not_created import not_created, not_created_notes
 from roadstead.manifests import Manifests, expand_workloads, read_manifests
 from roadstead.manifests.creation import create

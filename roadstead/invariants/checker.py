@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from roadstead.facts.cluster import ClusterFacts
+from roadstead.facts.filter_rules import Rules
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.pod_groups import GroupKey, group_key
-from roadstead.facts.rules import Rules
 from roadstead.invariants import affinity, node_rules, spread
 from roadstead.invariants.claim_binding import ClaimBinding
-from roadstead.invariants.evictions import Evictions
+from roadstead.invariants.evictions import EvictionChecks
 from roadstead.invariants.history import PodHistory, TokenHistory
 from roadstead.invariants.order import PendingOrder
 from roadstead.invariants.world import World
@@ -69,7 +69,7 @@ class Checked:
 
 
 class Checker:
-    """Applies records in order; `finish` returns the result.
+    """Apply records in order; `finish` returns the result.
 
     world: the cluster as the records so far describe it. _filters: names of the filter plugins of a
     profile, by scheduler name. _bound_in_group: number of pods, by pod group. _min_members: of each
@@ -82,7 +82,7 @@ class Checker:
         self.result = Checked()
         self._filters: dict[str, tuple[str, ...]] = {}
         self._pods, self._tokens, self._order = PodHistory(), TokenHistory(), PendingOrder()
-        self._claims, self._evictions = ClaimBinding(), Evictions()
+        self._claims, self._evictions = ClaimBinding(), EvictionChecks()
         self._bound_in_group: Counter[GroupKey] = Counter()
         self._min_members: dict[GroupKey, int] = {}
         self._snapshot_groups: set[GroupKey] = set()

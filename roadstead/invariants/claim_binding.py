@@ -44,7 +44,7 @@ RecordViolation = tuple[JournalRecord, str, str]
 
 @dataclass(slots=True)
 class ClaimBinding:
-    """Collects the records of one commit, and checks them when it is complete.
+    """Collect the records of one commit, and check them when it is complete.
 
     bound: number of claims that were bound with their pods. _binds: the binds of the commit that is
     being collected, of pods with claims. _changes: its records of bound claims. _ended: records of

@@ -1,4 +1,4 @@
-"""What a request has to consume of the capacities of a device (DRAConsumableCapacity)."""
+"""Amounts that a request consumes of the capacities of a device (DRAConsumableCapacity)."""
 
 from __future__ import annotations
 

@@ -24,9 +24,9 @@ from roadstead.facts.devices import (
     DeviceRequest,
     DevicesFacts,
 )
+from roadstead.facts.filter_rules import Rules
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
-from roadstead.facts.rules import Rules
 from roadstead.invariants.amounts import amount_of
 from roadstead.invariants.device_inventory import (
     BINDING_CONDITIONS,

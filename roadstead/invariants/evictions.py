@@ -12,7 +12,7 @@ from roadstead.invariants.world import selects
 
 
 @dataclass(slots=True)
-class Evictions:
+class EvictionChecks:
     """Pods by key, because the record of an eviction has the preemptor's key.
 
     Evictions beyond a budget are counted, not reported: upstream allows them if no other victims

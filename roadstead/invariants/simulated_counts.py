@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from roadstead.invariants.simulated_rows import ClassSampleRow, PodRow, RunTables, RunViolation
+from roadstead.invariants.simulated_rows import ClassSampleRow, PodRow, RunRows, RunViolation
 
 STATES: Final = ("created", "pending", "running", "finished", "removed")
 FINISHED: Final = frozenset({"done", "failed"})
@@ -18,7 +18,7 @@ _ClassChange = tuple[int, int, str, int]
 """Time, class, state, and by how much its number of pods changes."""
 
 
-def check_classes(tables: RunTables) -> Iterator[RunViolation]:
+def check_classes(tables: RunRows) -> Iterator[RunViolation]:
     """Of each class, created = pending + running + finished + removed, as the rows of pods give.
 
     A class has no row at a sample at which its numbers are those of the sample before. Where some
@@ -95,7 +95,7 @@ def _compare(
             yield RunViolation("conservation", f"{subject} at {time_us} us", text)
 
 
-def check_zones(tables: RunTables) -> Iterator[RunViolation]:
+def check_zones(tables: RunRows) -> Iterator[RunViolation]:
     """The pods on the nodes of each zone are those of the rows of pods."""
     changes: list[tuple[int, str, int, str | None]] = [
         (row.time_us, row.node, 0, row.zone or "") for row in tables.nodes

@@ -102,7 +102,7 @@ class AllocationRow:
 
 
 @dataclass(frozen=True, slots=True)
-class RunTables:
+class RunRows:
     """The tables of a run. requests: by class. bound_attempts: (time, pod, node) of each bind.
 
     first_attempts: time of the first attempt by number of the pod.

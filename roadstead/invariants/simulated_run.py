@@ -17,7 +17,7 @@ from roadstead.invariants.simulated_devices import check_devices
 from roadstead.invariants.simulated_rows import (
     NodeRow,
     PodRow,
-    RunTables,
+    RunRows,
     RunViolation,
 )
 
@@ -28,7 +28,7 @@ _Change = tuple[int, int, int, NodeRow | PodRow]
 """A change on a node: its time, which of the three it is, its order among equal ones, its row."""
 
 
-def check_run(tables: RunTables) -> Iterator[RunViolation]:
+def check_run(tables: RunRows) -> Iterator[RunViolation]:
     """Yield all violations in the tables of a run."""
     yield from _check_pods(tables.pods)
     yield from _check_attempts(tables)
@@ -68,7 +68,7 @@ def _check_pods(pods: Iterable[PodRow]) -> Iterator[RunViolation]:
         yield RunViolation("conservation", f"pod {missing}", "was created and is in no row")
 
 
-def _check_attempts(tables: RunTables) -> Iterator[RunViolation]:
+def _check_attempts(tables: RunRows) -> Iterator[RunViolation]:
     """Each bound pod has one attempt that bound it, then and there; the first has its time."""
     bound = {pod.number: (pod.bound_us, pod.node) for pod in tables.pods if pod.node is not None}
     attempts: Counter[int] = Counter()
@@ -88,7 +88,7 @@ def _check_attempts(tables: RunTables) -> Iterator[RunViolation]:
             yield RunViolation("one place", f"pod {number}", text)
 
 
-def _check_nodes(tables: RunTables) -> Iterator[RunViolation]:
+def _check_nodes(tables: RunRows) -> Iterator[RunViolation]:
     """Capacity: no bind exceeds what a node has, and no pod is on a node that does not exist."""
     changes: defaultdict[str, list[_Change]] = defaultdict(list)
     for order, row in enumerate(tables.nodes):
@@ -105,7 +105,7 @@ def _check_nodes(tables: RunTables) -> Iterator[RunViolation]:
 def _check_node(
     name: str,
     changes: Iterable[_Change],
-    tables: RunTables,
+    tables: RunRows,
 ) -> Iterator[RunViolation]:
     allocatable: Mapping[str, int] | None = None
     limit = count = 0
@@ -134,7 +134,7 @@ def _check_bind(
     limit: int,
     count: int,
     used: Counter[str],
-    tables: RunTables,
+    tables: RunRows,
 ) -> Iterator[RunViolation]:
     """Check a bind. limit: how many pods the node may have. count, used: with this pod."""
     where = f"{pod.uid} was bound to it at {time_us} us"
@@ -152,7 +152,7 @@ def _check_bind(
             yield RunViolation("capacity", name, text)
 
 
-def _check_samples(tables: RunTables) -> Iterator[RunViolation]:
+def _check_samples(tables: RunRows) -> Iterator[RunViolation]:
     """Conservation: each sample has the numbers of pods that follow from the rows of `pods`."""
     events: list[tuple[int, str, int]] = []
     for pod in tables.pods:

@@ -20,13 +20,14 @@ from typing import get_args, get_origin, get_type_hints
 
 from roadstead.facts.bound_claims import BoundClaims
 from roadstead.facts.cluster import ClusterFacts
+from roadstead.facts.filter_rules import Rules
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
-from roadstead.facts.rules import Rules
 from roadstead.facts.run_mark import RunMark
 from roadstead.journal.records import RecordKind
-from roadstead.protocol.codec import DecodeLimits, from_wire, pack, to_wire, unpack
+from roadstead.protocol.codec import from_wire, to_wire
 from roadstead.protocol.errors import RoadsteadError, cut_short
+from roadstead.protocol.plain_data import DecodeLimits, pack, unpack
 
 Facts = PodFacts | NodeFacts | ClusterFacts | Rules | RunMark | BoundClaims
 FACTS: tuple[type[Facts], ...] = (PodFacts, NodeFacts, ClusterFacts, Rules, RunMark, BoundClaims)
@@ -86,7 +87,7 @@ def present_fields() -> Fields:
 
 
 class FactsBuilder:
-    """Builds facts of this release from the lists of a file. FieldsError if it cannot.
+    """Build facts of this release from the lists of a file. FieldsError if it cannot.
 
     kinds: the record kinds of the file, by number. len: how many classes of facts it has.
     """

@@ -37,8 +37,9 @@ from roadstead.journal.columns import RecordColumns
 from roadstead.journal.fields import FACTS, Facts, FactsBuilder, builder_of, present_fields
 from roadstead.journal.headers import Header
 from roadstead.journal.records import JournalRecord, RecordKind
-from roadstead.protocol.codec import DecodeLimits, from_wire, pack, to_wire, unpack
+from roadstead.protocol.codec import from_wire, to_wire
 from roadstead.protocol.errors import RoadsteadError
+from roadstead.protocol.plain_data import DecodeLimits, pack, unpack
 
 MARK = b"\xf2RJ\n"
 """The first bytes of each frame, by which frames are found after broken bytes."""

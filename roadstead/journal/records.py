@@ -13,9 +13,9 @@ from typing import NamedTuple, Protocol
 
 from roadstead.facts.bound_claims import BoundClaims
 from roadstead.facts.cluster import ClusterFacts
+from roadstead.facts.filter_rules import Rules
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
-from roadstead.facts.rules import Rules
 from roadstead.facts.run_mark import RunMark
 from roadstead.protocol.errors import RoadsteadError
 

@@ -1,4 +1,4 @@
-"""Where the reading of a segment, or of a whole journal, ended: read and unread bytes."""
+"""End of the reading of a segment, or of a whole journal: read and unread bytes."""
 
 from __future__ import annotations
 

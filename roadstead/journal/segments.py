@@ -45,11 +45,11 @@ from roadstead.journal.headers import (
 )
 from roadstead.journal.records import JournalError, JournalRecord, Records
 from roadstead.journal.segment_end import Closed, DamagedError, SegmentEnd, UnreadBytes
-from roadstead.protocol.codec import CodecError
+from roadstead.protocol.plain_data import CodecError
 
 
 class Reader:
-    """Reads a journal's records in order, and detects damage.
+    """Read a journal's records in order, and detect damage.
 
     last_lsn: valid after all records were read. epoch: the highest of any writer. tail: torn bytes,
     to be cut. closed: the end, if its writer shut down cleanly. ends: where each segment ends.

@@ -24,7 +24,7 @@ from roadstead.journal.records import Records
 
 
 class FrameFile:
-    """Appends frames to one file. All methods may raise OSError.
+    """Append frames to one file. All methods may raise OSError.
 
     size_bytes: size of the file. durable_bytes: how much of it has been synced. digest: of all
     frames so far.

@@ -12,6 +12,6 @@ if __name__ == "__main__":
         end_with_parent()
         del arguments[0]
 
-    from roadstead.kernel.start import compile_in_process
+    from roadstead.kernel.compiled_code import compile_in_process
 
     compile_in_process(*arguments[:1])

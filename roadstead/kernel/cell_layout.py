@@ -58,7 +58,7 @@ class _CellSet:
 
 
 class CellChooser:
-    """Chooses the counter sets of a kernel that get cells: those with enough pods (MIN_PODS)."""
+    """Choose the counter sets of a kernel that get cells: those with enough pods (MIN_PODS)."""
 
     def __init__(self, group_of_row: I32, row_at: Rows) -> None:
         """group_of_row: int32[static_index, row]. row_at: int64[position]."""

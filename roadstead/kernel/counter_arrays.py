@@ -162,7 +162,7 @@ class TermCounter:
 
 
 @dataclass(slots=True)
-class CounterSet:
+class ClassCounters:
     """The counters that some classes share, of which `pod_class` is one. scored_rows: None for all.
 
     matches_itself: whether its pods match their own required affinity. adds: one function per

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from roadstead.framework.evaluation import Evaluation
 from roadstead.kernel.cell_layout import no_cells
-from roadstead.kernel.counter_arrays import HARD, SOFT, CounterArrays, CounterSet, TermCounter
+from roadstead.kernel.counter_arrays import HARD, SOFT, ClassCounters, CounterArrays, TermCounter
 from roadstead.kernel.lowering.lowerings import counter_set_key, counter_set_of, pod_profile_key
 from roadstead.nodes.columns import I32, I64, Bools
 from roadstead.nodes.pod_class import PodClass
@@ -223,10 +223,10 @@ def _distinct_profiles(classes: Sequence[Evaluation]) -> tuple[list[PodClass], l
 
 def _distinct_sets(
     classes: Sequence[Evaluation], pods: Sequence[PodClass]
-) -> tuple[list[CounterSet], list[int]]:
+) -> tuple[list[ClassCounters], list[int]]:
     """Return the distinct counter sets, and the index of each class's set."""
     index_of: dict[Hashable, int] = {}
-    sets: list[CounterSet] = []
+    sets: list[ClassCounters] = []
     set_of_class = []
     for each in classes:
         index = index_of.setdefault(counter_set_key(each), len(sets))
@@ -246,7 +246,7 @@ def _joined(arrays: Sequence[I64] | Sequence[Bools]) -> I64:
     return np.concatenate(arrays).astype(np.int64) if arrays else np.zeros(0, np.int64)
 
 
-def _additions(sets: Sequence[CounterSet], pods: Sequence[PodClass]) -> tuple[I64, list[int]]:
+def _additions(sets: Sequence[ClassCounters], pods: Sequence[PodClass]) -> tuple[I64, list[int]]:
     """Return what pods of each profile add to all counters, and where a profile's part begins."""
     additions: list[tuple[int, int]] = []
     starts = [0]

@@ -1,4 +1,9 @@
-"""Which classes a kernel covers, and the data that classes with one evaluation share."""
+"""The pod classes that a kernel covers, and the data that classes with one evaluation share.
+
+A class is covered if every plugin that is not skipped for it either reads NODE facts only, so that
+placements do not change its results, or is computed by compiled code, or is called again after
+each placement (`roadstead.kernel.per_pod_filters`).
+"""
 
 from __future__ import annotations
 
@@ -8,11 +13,11 @@ from typing import NamedTuple
 
 from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.guarded import PluginFailure
-from roadstead.framework.plugin import PreScorePlugin
+from roadstead.framework.plugin import MAX_NODE_SCORE, Plugin, PreScorePlugin, Reads
 from roadstead.framework.pre_filtering import PreFilterOutcome
 from roadstead.framework.scoring import NO_PRE_SCORE, PreScoreOutcome
 from roadstead.kernel.amounts import INEXACT_AMOUNTS
-from roadstead.kernel.cover import why_not
+from roadstead.kernel.lowering import lowerings
 from roadstead.kernel.lowering.lowerings import RowLowering
 from roadstead.kernel.per_pod_filters import (
     PerPodFilters,
@@ -22,6 +27,10 @@ from roadstead.kernel.per_pod_filters import (
 from roadstead.kernel.static_scores import StaticScores, key_of, static_scores_of
 from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import NodeTable
+from roadstead.protocol.status import Code
+
+HIGHEST_TOTAL = 2**30
+"""Classes whose weights allow higher totals are not covered: totals are int32."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +149,7 @@ class CoveredClasses:
         try:
             evaluation.restart(each.pre_filter)
             evaluation.restart_scores(each.pre_score)
-            if why := why_not(evaluation):
+            if why := _why_not(evaluation):
                 return why
             if filters_called_per_pod(evaluation):
                 return self._examine_per_pod(each)
@@ -178,3 +187,43 @@ class CoveredClasses:
         self.static_scores[object()] = scores
         index = len(self.evaluations)
         return SharedEvaluation(index, each, scores, version, RowLowering(evaluation), filters)
+
+
+def _why_not(evaluation: Evaluation) -> str:
+    """Return why a class is not covered, after PreFilter and PreScore; "" if it is."""
+    if not evaluation.pre_filter.status.is_success:
+        return "rejected by PreFilter"
+    if not evaluation.pre_score.is_success:
+        return "rejected by PreScore"
+    profile = evaluation.profile
+    if not profile.score:
+        return "no score plugins"
+    for plugin in profile.filter:
+        if plugin.name in evaluation.state.skipped or plugin.reads_current(evaluation.pod):
+            continue
+        if not _can_decide_by(plugin):
+            return plugin.name
+    for each in profile.score:
+        if each.plugin.name not in evaluation.score_state.skipped and not _can_decide_by(
+            each.plugin
+        ):
+            return each.plugin.name
+    if _has_failed(evaluation):
+        return "a Filter failed"
+    if why := lowerings.why_not(profile, evaluation.pod):
+        return why
+    if evaluation.pod.facts.nominated_node_name:
+        return "nominated"
+    if sum(each.weight for each in profile.score) * MAX_NODE_SCORE > HIGHEST_TOTAL:
+        return "weights"
+    return ""
+
+
+def _has_failed(evaluation: Evaluation) -> bool:
+    codes = evaluation.static_results()[0]
+    failed = [k for k, each in enumerate(evaluation.statuses, 1) if each.code is Code.ERROR]
+    return any((codes == code).any() for code in failed)
+
+
+def _can_decide_by(plugin: Plugin) -> bool:
+    return plugin.reads is Reads.NODE or lowerings.is_compiled(plugin)

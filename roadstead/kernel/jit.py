@@ -43,7 +43,8 @@ def internal(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a function that only compiled code calls: it has no entry point for Python.
 
     Its machine code is part of its callers' cached machine code. It has no cache of its own, so
-    that `kernel.start.is_compiled`, which looks for outdated code, finds all of it in one folder.
+    that `kernel.compiled_code.is_compiled`, which looks for outdated code, finds all of it in one
+    folder.
     """
     return cast(Callable[P, R], numba.njit(no_cpython_wrapper=True, **_OPTIONS)(function))
 

@@ -5,7 +5,7 @@
                           │  └── totals of new classes, normalization for other groups of rows
                           └──► flush(): placements are applied to the table
 
-A kernel covers some of the classes: those whose plugins it computes (`cover.py`). The caller
+A kernel covers some of the classes: those whose plugins it computes (`covered_classes`). The caller
 decides all other pods, and pods without a feasible row. c is the index of a covered class in all
 arrays (`arrays.py`). Rows with equal raw static scores are one normalization group: their
 normalized scores are equal. A position is the index of a row in the order of tie-breaks.
@@ -28,17 +28,17 @@ from roadstead.kernel.arrays import (
     PodArrays,
     new_chunk,
 )
+from roadstead.kernel.best_rows import BestRows
 from roadstead.kernel.cell_layout import CellChooser, in_best_cells
 from roadstead.kernel.changed_rows import ChangedRows
+from roadstead.kernel.compiled_code import CompiledCode
 from roadstead.kernel.covered_classes import CoveredClass, CoveredClasses, KernelClass
+from roadstead.kernel.kernel_lists import KernelLists, ListedRows
 from roadstead.kernel.layout import lay_out
-from roadstead.kernel.listing import KernelLists, ListedRows
-from roadstead.kernel.lists import BestRows
 from roadstead.kernel.lowering.lowerings import replace_amounts
 from roadstead.kernel.normalization import OUT_OF_RANGE, Normalization
 from roadstead.kernel.pods import DecidedPods, KernelPod, PodLayout, Sampling
 from roadstead.kernel.repeated_call import RepeatedCall
-from roadstead.kernel.start import CompiledCode
 from roadstead.kernel.static_scores import StaticRows, static_scores_of_rows
 from roadstead.nodes.columns import I64, Bools
 from roadstead.nodes.table import NodeTable, Rows
@@ -55,7 +55,7 @@ _STOP_REASONS = {RESULTS_CHANGED: "changed by a placement", NO_FEASIBLE_ROW: _NO
 
 
 class Kernel:
-    """Decides pods of some classes over one table that holds all nodes.
+    """Decide pods of some classes over one table that holds all nodes.
 
     classes: by signature; `CoveredClasses` finds those that the kernel covers, and `decide` accepts
     no others. chooser: chooses among rows with equal totals. shares_static: classes with equal

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 
 from roadstead.framework.tie_break import Chooser
+from roadstead.kernel.compiled_code import CompiledCode
 from roadstead.kernel.covered_classes import KernelClass
 from roadstead.kernel.kernel import Kernel
-from roadstead.kernel.start import CompiledCode
 from roadstead.nodes.table import NodeTable
 
 MAX_REPEATED = 512
@@ -15,7 +15,7 @@ MAX_REPEATED = 512
 
 
 class KernelCache:
-    """Keeps the last kernel. A class is unchanged as long as its inputs are the same objects."""
+    """Keep the last kernel. A class is unchanged as long as its inputs are the same objects."""
 
     def __init__(self) -> None:
         self._kernel: Kernel | None = None

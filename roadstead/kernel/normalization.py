@@ -11,10 +11,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from roadstead.kernel.arrays import RowArrays, Totals
+from roadstead.kernel.compiled_code import CompiledCode
 from roadstead.kernel.counter_arrays import CounterArrays
 from roadstead.kernel.covered_classes import CoveredClass
 from roadstead.kernel.lowering.lowerings import ClassArrays
-from roadstead.kernel.start import CompiledCode
 from roadstead.kernel.static_scores import normalized_scores
 from roadstead.nodes.columns import I64
 
@@ -23,7 +23,7 @@ OUT_OF_RANGE = "score out of range"
 
 
 class Normalization:
-    """Normalizes the scores of the classes of one kernel. by_index: these classes, as of now."""
+    """Normalize the scores of the classes of one kernel. by_index: these classes, as of now."""
 
     def __init__(
         self,

@@ -66,7 +66,7 @@ class Sampling:
 
 
 class PodLayout:
-    """Lays out the pods of a call as arrays; those of a single pod are used again.
+    """Lay out the pods of a call as arrays; those of a single pod are used again.
 
     covered: by signature, the classes that the kernel covers now. scheduler_names: by index of a
     class. groups: maximum number of normalization groups of a class.

@@ -20,7 +20,7 @@ R = TypeVar("R")
 
 
 class RepeatedCall(Generic[R]):
-    """Calls one compiled function with arrays, or tuples in which no array can be replaced."""
+    """Call one compiled function with arrays, or tuples in which no array can be replaced."""
 
     def __init__(self, function: Callable[..., R]) -> None:
         self._function = function

@@ -12,9 +12,9 @@ from collections import OrderedDict
 from collections.abc import Hashable
 
 from roadstead.framework.tie_break import Chooser
+from roadstead.kernel.compiled_code import CompiledCode
 from roadstead.kernel.covered_classes import KernelClass
 from roadstead.kernel.kernel import Kernel
-from roadstead.kernel.start import CompiledCode
 from roadstead.nodes.table import NodeTable
 
 CLASSES_PER_SHAPE = 16
@@ -39,7 +39,7 @@ class _Shape:
 
 
 class SinglePodKernel:
-    """Keeps one kernel, for the shapes of the last pods."""
+    """Keep one kernel, for the shapes of the last pods."""
 
     def __init__(self) -> None:
         self._kernel: Kernel | None = None

@@ -25,7 +25,7 @@ import numpy as np
 
 from roadstead.lab.arrays import Ints
 from roadstead.lab.cell_types import EXAMPLE, CellType
-from roadstead.lab.omega_cell import Cell, Detection, Transaction, View, has_room
+from roadstead.lab.omega_cell import Cell, CellCopy, Detection, Transaction, has_room
 from roadstead.lab.placement import (
     PLACEMENTS,
     Place,
@@ -105,7 +105,7 @@ class _Scheduler:
         self.random = random
         self.queue: deque[LabJob] = deque()
         self.deciding: list[LabJob] = []
-        self.view: View | None = None
+        self.view: CellCopy | None = None
 
     def decision_s(self, job: LabJob) -> float:
         return self.job_s + self.task_s * job.left
@@ -265,7 +265,7 @@ class OmegaRun:
         else:
             scheduler.tally.complete += 1
 
-    def _apply_commit(self, view: View, tasks: Ints, request: Ints, job: LabJob) -> None:
+    def _apply_commit(self, view: CellCopy, tasks: Ints, request: Ints, job: LabJob) -> None:
         job.left -= len(tasks)
         # A scheduler's own commits are applied to its view, however old the view is.
         np.subtract.at(view.free, tasks, request)
@@ -280,7 +280,7 @@ class OmegaRun:
             self._schedule(self.now_s + RETRY_S, _Arrival(scheduler, job))
 
     def _regret(self, tasks: Ints, request: Ints) -> float:
-        """How far the tasks' machines score below the best machine in the current state.
+        """Difference between the scores of the tasks' machines and of the best machine now.
 
         In points of 100, mean over tasks. The score is that of the placement (first-fit:
         LeastAllocated), as computed by a single scheduler that scores every machine.

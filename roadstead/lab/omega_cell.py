@@ -1,6 +1,6 @@
 """Omega's cell (a cluster): machines with their free resources, and the rule of commits on them.
 
-Schedulers decide on a View, which may be stale; `Cell.commit` detects conflicts. The rule is
+Schedulers decide on a `CellCopy`, which may be stale; `Cell.commit` detects conflicts. The rule is
 Omega's (Schwarzkopf et al., EuroSys 2013, sections 3.4 and 5.2; `CellState.commit` of
 google/cluster-scheduler-simulator): a conflict is a machine without room (`fit`), or a machine that
 changed since the view was read (`version`); a transaction with a conflict commits the rest
@@ -24,7 +24,7 @@ UNBOUNDED: Final = 1 << 40
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class View:
+class CellCopy:
     """A copy of the state at `read_at_s`. free: int64[machines, resources]; version: [machines]."""
 
     free: Ints
@@ -50,15 +50,15 @@ class Cell:
         """The used fraction of the cell's CPU."""
         return int(self._used[0]) / int(self._total[0])
 
-    def view(self, now_s: float) -> View:
+    def view(self, now_s: float) -> CellCopy:
         """Return a copy of the current state."""
-        return View(self.free.copy(), self.version.copy(), now_s)
+        return CellCopy(self.free.copy(), self.version.copy(), now_s)
 
     def commit(
         self,
         tasks: Ints,
         request: Ints,
-        view: View,
+        view: CellCopy,
         detection: Detection,
         transaction: Transaction,
     ) -> Flags:
@@ -69,7 +69,7 @@ class Cell:
         self.claim(tasks[accepted], request)
         return accepted
 
-    def _accepted(self, tasks: Ints, request: Ints, view: View, detection: Detection) -> Flags:
+    def _accepted(self, tasks: Ints, request: Ints, view: CellCopy, detection: Detection) -> Flags:
         if detection == "version":
             unchanged: Flags = self.version[tasks] == view.version[tasks]
             return unchanged

@@ -72,7 +72,7 @@ class Difference:
 
     @property
     def verdict(self) -> str:
-        """What the intervals show."""
+        """Conclusion from the intervals."""
         if self.student is None or self.bootstrap is None:
             return NO_INTERVAL
         both = self.student, self.bootstrap

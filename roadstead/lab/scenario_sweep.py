@@ -55,7 +55,7 @@ class ScenarioSweep:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SweepRow:
     """One run that ended. tables: folder of its tables, relative to the sweep's; "" without."""
 
     values: Values
@@ -65,7 +65,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class MetricSpread:
     """A metric of one combination over its seeds."""
 
     median: float
@@ -80,13 +80,13 @@ def tables_of(index: int) -> str:
 
 def rows_of(
     sweep: ScenarioSweep, results: Mapping[int, object], *, has_tables: bool = False
-) -> list[Row]:
+) -> list[SweepRow]:
     """Return the runs that ended, in the order of the sweep. results: by index in `runs`."""
     rows = []
     for index, (values, seed) in enumerate(sweep.runs()):
         metrics = results.get(index)
         if isinstance(metrics, dict):
-            rows.append(Row(values, seed, metrics, tables_of(index) if has_tables else ""))
+            rows.append(SweepRow(values, seed, metrics, tables_of(index) if has_tables else ""))
     return rows
 
 
@@ -100,9 +100,9 @@ def value_text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
 
 
-def spreads(rows: Sequence[Row]) -> list[tuple[Values, int, dict[str, Spread]]]:
+def spreads(rows: Sequence[SweepRow]) -> list[tuple[Values, int, dict[str, MetricSpread]]]:
     """Return combination, number of its runs, and metrics over them, in the order of the rows."""
-    groups: dict[str, list[Row]] = {}
+    groups: dict[str, list[SweepRow]] = {}
     for row in rows:
         groups.setdefault(json.dumps(row.values, sort_keys=True), []).append(row)
     found = []
@@ -111,6 +111,6 @@ def spreads(rows: Sequence[Row]) -> list[tuple[Values, int, dict[str, Spread]]]:
         metrics = {}
         for name in names:
             values = [row.metrics[name] for row in group if name in row.metrics]
-            metrics[name] = Spread(median(values), min(values), max(values))
+            metrics[name] = MetricSpread(median(values), min(values), max(values))
         found.append((group[0].values, len(group), metrics))
     return found

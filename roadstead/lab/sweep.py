@@ -74,7 +74,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class SweepResult:
+class LabSweepResult:
     """A sweep and its runs. stopped_by: why it ended early; then complete combinations are kept."""
 
     sweep: Sweep
@@ -132,7 +132,7 @@ def sweep_result(
     sweep: Sweep,
     results: Mapping[int, object],
     stopped_by: RoadsteadError | KeyboardInterrupt | None = None,
-) -> SweepResult:
+) -> LabSweepResult:
     """Return the result of a sweep from the metrics of its runs, by their index in `Sweep.runs`.
 
     stopped_by: why the sweep ended early; then only combinations with metrics for every seed are
@@ -146,4 +146,4 @@ def sweep_result(
             rows += [SweepRun(*runs[each], cast("Metrics", results[each])) for each in indices]
     if stopped_by is not None and not rows:
         raise stopped_by
-    return SweepResult(sweep, tuple(rows), stopped_by)
+    return LabSweepResult(sweep, tuple(rows), stopped_by)

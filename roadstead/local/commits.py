@@ -18,7 +18,7 @@ class Outcomes(Protocol):
     def bound(self) -> Mapping[str, str]: ...
 
 
-class Commits(Protocol):
+class BindWriter(Protocol):
     """The writer of binds; methods as in `roadstead.binder.binder.Binder`."""
 
     @property

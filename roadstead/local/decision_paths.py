@@ -24,8 +24,8 @@ from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import NO_IDENTITY, PodFacts, PodIdentity
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import TieBreak
-from roadstead.kernel.coverage import Coverage
-from roadstead.kernel.start import load
+from roadstead.kernel.compiled_code import load
+from roadstead.kernel.decision_counts import DecisionCounts
 from roadstead.local.drive import run_now
 from roadstead.local.local_workers import LocalWorkers
 from roadstead.nodes.pod_class import PodClasses
@@ -352,7 +352,7 @@ def open_path(
     node_search: samples the nodes of every pod; None for a search over all of them.
     """
     plain_name = without_kernel(name)
-    compiled_kernel = CompiledKernel(load(), Coverage()) if plain_name != name else None
+    compiled_kernel = CompiledKernel(load(), DecisionCounts()) if plain_name != name else None
     options = PathOptions(compiled_kernel, node_search, names_best=not name.endswith(IN_RUNS))
     if plain_name == PLAIN:
         return PlainPath(profiles_of, options)

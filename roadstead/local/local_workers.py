@@ -21,10 +21,11 @@ from roadstead.facts.wire import encode_facts
 from roadstead.framework.profile import Profile
 from roadstead.framework.worker_results import WorkerResults
 from roadstead.kernel.arrays import U64
-from roadstead.kernel.lists import BestRows
+from roadstead.kernel.best_rows import BestRows
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.nodes.table import NodeTable
-from roadstead.protocol.codec import from_wire, pack, to_wire, unpack
+from roadstead.protocol.codec import from_wire, to_wire
+from roadstead.protocol.plain_data import pack, unpack
 
 LISTED_PER_WORKER = 4
 """Number of rows that a worker lists for a class: so few that unlisted rows are needed, too."""

@@ -31,7 +31,7 @@ from roadstead.facts.node_list import NodeList
 from roadstead.facts.pod import Pod, PodFacts, identity_of, without_nomination
 from roadstead.framework.members import GroupMembers
 from roadstead.journal import Journal, NullJournal
-from roadstead.local.commits import Commits
+from roadstead.local.commits import BindWriter
 from roadstead.local.drive import drive
 from roadstead.local.nodes import LocalNodes
 from roadstead.nodes.pod_class import PodClasses
@@ -82,7 +82,7 @@ class LocalRun:
         compiled_kernel: CompiledKernel | None = None,
         caller_of: CallerOf | None = None,
         *,
-        binder: Commits | None = None,
+        binder: BindWriter | None = None,
         state: ClusterState | None = None,
         on_report: Callable[[ReportPods], None] | None = None,
     ) -> None:

@@ -113,7 +113,7 @@ class Residents:
 
 
 class NominationCounts:
-    """How many pods of each class are nominated to each node, whether or not the table has it."""
+    """Nominated pods of each class by node, whether or not the table has the node."""
 
     __slots__ = ("_by_node",)
 

@@ -98,7 +98,7 @@ NO_TERMS = Terms()
 
 
 class TermCompiler:
-    """Compiles the terms of pods, with upstream's text for invalid ones."""
+    """Compile the terms of pods, with upstream's text for invalid ones."""
 
     __slots__ = ("_match_codes",)
 

@@ -13,7 +13,7 @@ import numpy as np
 from roadstead.nodes.columns import I32, I64
 from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import Rows, Table
-from roadstead.plugins.inter_pod_counts import Counts
+from roadstead.plugins.inter_pod_counts import InterPodCounts
 from roadstead.plugins.term_relations import CounterKey, Family
 
 ANTI_FAMILIES = (Family.EXISTING_ANTI, Family.ANTI_AFFINITY)
@@ -69,7 +69,7 @@ def count_passing_affinity(
     pods: Sequence[PodClass],
     rows: Rows,
     table: Table,
-    counts_of: Mapping[PodClass, Counts],
+    counts_of: Mapping[PodClass, InterPodCounts],
     codes: Codes,
 ) -> int:
     """Return how many of the first pods pass Filter if placed on `rows` in this order.
@@ -108,7 +108,7 @@ def count_passing_affinity(
 
 def _added_by(
     pod_class: PodClass,
-    counts_of: Mapping[PodClass, Counts],
+    counts_of: Mapping[PodClass, InterPodCounts],
     counters: Mapping[PodClass, Mapping[CounterKey, _Sums]],
 ) -> list[tuple[_Sums, int]]:
     """Return what one pod of a class adds to the sums of all classes: (sums, amount)."""

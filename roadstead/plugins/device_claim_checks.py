@@ -1,4 +1,4 @@
-"""What PreFilter of DynamicResources checks before any node: that claims can be decided.
+"""Checks of DynamicResources in PreFilter, before any node: claims can be decided.
 
 Upstream: PreFilter and validateDeviceClass in dynamicresources.go of 1.34.
 """

@@ -1,4 +1,4 @@
-"""Which nodes have devices for a pod's claims: the Filter of DynamicResources.
+"""Filter of DynamicResources: the nodes that have devices for a pod's claims.
 
 Few nodes are searched for devices. The claims to allocate are compiled into a *plan*; the
 allocator's *screen* gives a verdict for all nodes in one pass: NO, YES, or UNKNOWN. Only nodes with
@@ -42,7 +42,7 @@ _NO, _UNKNOWN = (bytes((each.value,)) for each in (Verdict.NO, Verdict.UNKNOWN))
 
 
 @dataclass(frozen=True, slots=True)
-class PodClaims:
+class PodDeviceClaims:
     """A pod's claims, in the pod's order.
 
     may_need_own: on some nodes, the pod also needs an own claim: one that scheduling makes for the
@@ -58,13 +58,13 @@ class PodClaims:
         waiting = tuple([each for each in self.claims if each.allocation is None])
         object.__setattr__(self, "waiting", waiting)
 
-    def with_own(self, own: DeviceClaimFacts | None) -> PodClaims:
+    def with_own(self, own: DeviceClaimFacts | None) -> PodDeviceClaims:
         """Return the claims with the pod's own claim on certain nodes, if it has one there."""
-        return PodClaims(self.claims if own is None else (*self.claims, own))
+        return PodDeviceClaims(self.claims if own is None else (*self.claims, own))
 
 
 class DeviceFilter:
-    """Filters nodes by the devices and claims of one process.
+    """Filter nodes by the devices and claims of one process.
 
     timeout_s: time limit of a search, which is converted to a limit of steps.
     """
@@ -75,7 +75,7 @@ class DeviceFilter:
         self._offered = OfferedResources()
         self._timeout_s = timeout_s
 
-    def by_offer(self, pod_claims: PodClaims, pod: PodFacts, table: Table) -> FilterResult:
+    def by_offer(self, pod_claims: PodDeviceClaims, pod: PodFacts, table: Table) -> FilterResult:
         """Filter rows in groups, by which of the pod's extended resources the nodes offer.
 
         The nodes of a group need the same own claim.
@@ -101,7 +101,7 @@ class DeviceFilter:
                 statuses += found.statuses
         return _merged(codes, statuses)
 
-    def filter(self, pod_claims: PodClaims, table: Table) -> FilterResult:
+    def filter(self, pod_claims: PodDeviceClaims, table: Table) -> FilterResult:
         """Filter by screen, recorded outcomes and search; then check the allocated claims."""
         waiting = pod_claims.waiting
         plan = self._devices.allocator.plan(waiting) if waiting else None
@@ -203,7 +203,7 @@ class DeviceFilter:
                 yield claim
 
     def known_passes(
-        self, pod_claims: PodClaims, table: Table, rows: Sequence[int]
+        self, pod_claims: PodDeviceClaims, table: Table, rows: Sequence[int]
     ) -> list[bool] | None:
         """Return whether each of a few rows passes for waiting claims.
 
@@ -222,7 +222,7 @@ class DeviceFilter:
         verdict = allocator.known_verdict(plan, self.screened_nodes.number(table, int(row[0])))
         if verdict is not Verdict.UNKNOWN:
             return verdict is Verdict.YES
-        return self.filter(PodClaims(claims), table.view(row)) is ALL_PASS
+        return self.filter(PodDeviceClaims(claims), table.view(row)) is ALL_PASS
 
 
 def _merged(codes: NDArray[np.int32], statuses: tuple[Status, ...]) -> FilterResult:

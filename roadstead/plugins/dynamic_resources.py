@@ -73,7 +73,7 @@ from roadstead.framework.post_filter_answers import PostFilterResult, PostFilter
 from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import Rows, Table
 from roadstead.plugins.device_claim_checks import check_supported, usable
-from roadstead.plugins.device_filter import DeviceFilter, PodClaims
+from roadstead.plugins.device_filter import DeviceFilter, PodDeviceClaims
 from roadstead.protocol.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
 
 _NOTHING_TO_FREE = unschedulable("no new claims to deallocate")
@@ -119,11 +119,11 @@ class DynamicResources(
             status = usable(self._devices, claim)
             if not status.is_success:
                 return PreFilterResult(status)
-        state.write(self.name, PodClaims(claims, may_need_own))
+        state.write(self.name, PodDeviceClaims(claims, may_need_own))
         return PreFilterResult()
 
     def filter(self, state: CycleState, pod: PodClass, table: Table) -> FilterResult:
-        pod_claims = state.read(self.name, PodClaims)
+        pod_claims = state.read(self.name, PodDeviceClaims)
         if pod_claims.may_need_own:
             return self._filter.by_offer(pod_claims, pod.facts, table)
         return self._filter.filter(pod_claims, table)
@@ -168,7 +168,7 @@ class DynamicResources(
             claims = claims_of(self._devices.claims, pod)
             offered = allocatable_names(nodes[0])
             own = own_claim_on(self._devices, pod, offered, has_claims=bool(claims))
-            plan = self._devices.allocator.plan(PodClaims(claims).with_own(own).waiting)
+            plan = self._devices.allocator.plan(PodDeviceClaims(claims).with_own(own).waiting)
             return tuple(shortages(self._devices.allocator, plan, nodes))
         except (PodClaimError, AllocationError):
             return ()
@@ -185,7 +185,7 @@ class DynamicResources(
             own = own_claim_on(self._devices, pod, allocatable_names(node), has_claims=bool(claims))
         except PodClaimError:
             return []
-        waiting = PodClaims(claims).with_own(own).waiting
+        waiting = PodDeviceClaims(claims).with_own(own).waiting
         if not (unavailable and waiting):
             return unavailable
         plan = self._devices.allocator.plan(waiting)
@@ -236,7 +236,7 @@ class DynamicResources(
     def known_passes(
         self, state: CycleState, pod: PodClass, table: Table, rows: Sequence[int]
     ) -> list[bool] | None:
-        return self._filter.known_passes(state.read(self.name, PodClaims), table, rows)
+        return self._filter.known_passes(state.read(self.name, PodDeviceClaims), table, rows)
 
     def substitute_claims(self, pod: PodFacts) -> tuple[PodClaim, ...] | None:
         gates = self._devices.gates

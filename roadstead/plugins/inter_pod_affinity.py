@@ -68,19 +68,19 @@ from roadstead.plugins.affinity_terms import labels_of_namespaces, matches_all
 from roadstead.plugins.count_passing_affinity import count_passing_affinity
 from roadstead.plugins.inter_pod_counts import (
     ByTopology,
-    Counts,
     Domains,
+    InterPodCounts,
     by_topology,
     counts_for_row,
     scores_by_topology,
     values_and_codes,
 )
 from roadstead.plugins.term_index import PodProfile, TermIndex
-from roadstead.plugins.term_relations import FILTERING, CounterKey, Family, NewPod, Relation
+from roadstead.plugins.term_relations import FILTERING, CounterKey, Family, PodsToPlace, Relation
 from roadstead.protocol.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
 
 MAX_CACHED_NUMBERS = 32_000_000
-"""Bounds the memory of all `Counts`, by the integers in them: 256 MB.
+"""Bounds the memory of all `InterPodCounts`, by the integers in them: 256 MB.
 
 Beyond it, those of the least recently used profiles are dropped. A profile (`PodProfile`) is two
 numbers: one for namespace and labels of a class, and one for its terms.
@@ -122,7 +122,7 @@ class TopologyScores:
 
 @dataclass(frozen=True, slots=True)
 class FilterState:
-    """What Filter reads: the counts, and lookups derived from them, which need no comparison.
+    """Input of Filter: the counts, and lookups derived from them, which need no comparison.
 
     affinity, anti_affinity: one for each topology key of the pod's own terms. existing_anti: one
     for each topology key of the counts. is_first: no pod matches the pod's affinity terms, but the
@@ -154,7 +154,7 @@ class InterPodAffinity(
         self._args = args
         self._namespaces = labels_of_namespaces(handle.cluster)
         self._terms = TermIndex(handle.classes)
-        self._counts: OrderedDict[PodProfile, Counts] = OrderedDict()
+        self._counts: OrderedDict[PodProfile, InterPodCounts] = OrderedDict()
         # The sum of the sizes of `_counts`.
         self._cached_numbers = 0
 
@@ -329,13 +329,13 @@ class InterPodAffinity(
             pod.preferred_pod_anti_affinity,
         )
 
-    def _vectors(self, counts: Counts, table: Table) -> Mapping[CounterKey, I64]:
+    def _vectors(self, counts: InterPodCounts, table: Table) -> Mapping[CounterKey, I64]:
         """Return what the pods on each row add to each counter: int64[row]."""
         vectors = counts.find(table)
         self._evict_excess(counts)
         return vectors
 
-    def _evict_excess(self, counts: Counts) -> None:
+    def _evict_excess(self, counts: InterPodCounts) -> None:
         """Add the growth of `counts` to the cached numbers; drop counts beyond the maximum.
 
         Must be called after every use of `counts`, because each use may make them grow.
@@ -344,19 +344,19 @@ class InterPodAffinity(
         while self._cached_numbers > MAX_CACHED_NUMBERS and len(self._counts) > 1:
             self._cached_numbers -= self._counts.popitem(last=False)[1].size
 
-    def _counts_of(self, pod: PodClass) -> Counts:
+    def _counts_of(self, pod: PodClass) -> InterPodCounts:
         profile = self._terms.profile(pod)
         found = self._counts.get(profile)
         if found is None:
-            found = self._counts[profile] = Counts(self._new_pod(pod, profile), self._terms)
+            found = self._counts[profile] = InterPodCounts(self._new_pod(pod, profile), self._terms)
         self._counts.move_to_end(profile)
         return found
 
-    def _new_pod(self, pod: PodClass, profile: PodProfile) -> NewPod:
+    def _new_pod(self, pod: PodClass, profile: PodProfile) -> PodsToPlace:
         facts = pod.facts
         _, terms_code = profile
         preferred = facts.preferred_pod_affinity or facts.preferred_pod_anti_affinity
-        return NewPod(
+        return PodsToPlace(
             pod_class=pod,
             terms=self._terms.terms[terms_code].merged(self._namespaces),
             namespace_labels=self._namespaces.get(facts.namespace, {}),

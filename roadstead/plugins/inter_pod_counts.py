@@ -3,7 +3,7 @@
 Pods are related if a term of one matches the other. A counter is named by a family of terms and a
 topology key (`CounterKey`); its vector has, for each row, what the pods on the row add to it.
 
-`Counts` ──► sums by topology value, for Filter and Score of inter-pod affinity
+`InterPodCounts` ──► sums by topology value, for Filter and Score of inter-pod affinity
 """
 
 from __future__ import annotations
@@ -17,13 +17,19 @@ from roadstead.nodes.interning import CodeInterner
 from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import NodeTable, Rows, Table
 from roadstead.plugins.term_index import PodProfile, PodsByClass, TermIndex, read_pods
-from roadstead.plugins.term_relations import CounterKey, Family, NewPod, Relation, sum_relations
+from roadstead.plugins.term_relations import (
+    CounterKey,
+    Family,
+    PodsToPlace,
+    Relation,
+    sum_relations,
+)
 
 ByTopology = dict[str, dict[str, int]]
 """Topology key → value → count."""
 
 
-class Counts:
+class InterPodCounts:
     """Related pods on each row, for pods to be placed that have one `PodProfile`.
 
     Equal profiles are equal namespaces, labels and terms (`TermIndex`). pod: what these pods have
@@ -47,7 +53,7 @@ class Counts:
         "size",
     )  # fmt: skip
 
-    def __init__(self, pod: NewPod, index: TermIndex) -> None:
+    def __init__(self, pod: PodsToPlace, index: TermIndex) -> None:
         self.pod = pod
         self._has_terms = any(pod.terms.groups)
         self._index = index

@@ -1,4 +1,4 @@
-"""Which nodes have a resource in their allocatable, be it an amount of 0.
+"""Nodes that have a resource in their allocatable, be it an amount of 0.
 
 A table's columns have 0 also for nodes without the resource, so facts are read where a column has
 0.
@@ -16,7 +16,7 @@ NAMES_MAX = 64
 
 
 class OfferedResources:
-    """Caches the answers for all nodes of the table that was used last, until its nodes change."""
+    """Cache the answers for all nodes of the table that was used last, until its nodes change."""
 
     def __init__(self) -> None:
         self._columns: Columns | None = None

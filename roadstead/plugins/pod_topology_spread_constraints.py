@@ -76,7 +76,7 @@ SYSTEM_DEFAULTS = tuple(
 
 
 class SpreadSource:
-    """Finds the constraints of pods, from a profile's arguments, Services and controllers."""
+    """Find the constraints of pods, from a profile's arguments, Services and controllers."""
 
     def __init__(self, args: PodTopologySpreadArgs, cluster: ClusterFacts) -> None:
         self._has_system_defaults = args.defaulting_type == "System"

@@ -19,7 +19,7 @@ from roadstead.nodes.table import Table
 
 
 class ScreenedNodes:
-    """Puts the nodes of tables into a screen, and caches the numbers that it gives them.
+    """Put the nodes of tables into a screen, and cache the numbers that it gives them.
 
     The cache holds the columns of one whole, large table, the most recently used one. Nodes that
     left these columns are removed from the screen.

@@ -22,7 +22,7 @@ PodProfile = tuple[int, int]
 
 
 class PodsByClass(NamedTuple):
-    """How many pods of a class are on a row: int64[k] each. classes: by `PodClass.index`."""
+    """Numbers of pods of each class on a row: int64[k] each. classes: by `PodClass.index`."""
 
     rows: I64
     classes: I64
@@ -40,7 +40,7 @@ def read_pods(table: Table, rows: Rows) -> PodsByClass:
 
 
 class TablePods:
-    """The pods on all rows of one table, updated for changed rows and shared by all `Counts`.
+    """The pods on all rows of a table, updated for changed rows; all `InterPodCounts` share it.
 
     Only the largest table is cached: overlays on it (`roadstead.nodes.view`) must not replace it.
     """

@@ -46,7 +46,7 @@ such a domain is scored, too.
 """
 
 
-class NewPod:
+class PodsToPlace:
     """Pods to be placed with equal namespace, labels and terms.
 
     terms: with the namespaces of their namespaceSelectors (`Term.merged`). namespace_labels: of the

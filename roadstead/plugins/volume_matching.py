@@ -36,7 +36,7 @@ VolumeByRow = NDArray[np.int32]
 
 
 class VolumeMatching:
-    """Compares claims with the rows of one table, as long as the storage state does not change.
+    """Compare claims with the rows of one table, as long as the storage state does not change.
 
     _numbers: volume name → its number here, so that volumes are compared as integers.
     """

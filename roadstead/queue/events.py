@@ -9,7 +9,7 @@ from roadstead.devices.assumed import names_of
 from roadstead.devices.claims import consumer_of
 from roadstead.facts.devices import Allocation, DeviceClaimFacts
 from roadstead.facts.pod import UNWRITTEN_CLAIM_NAME, PodFacts
-from roadstead.framework.changes import node_change_events, pod_change_events
+from roadstead.framework.change_events import node_change_events, pod_change_events
 from roadstead.framework.events import (
     ASSIGNED_POD_ADD,
     ASSIGNED_POD_DELETE,

@@ -53,7 +53,7 @@ class EventRules(Generic[EventT]):
 
 
 class Strategy(IntEnum):
-    """How a pod is requeued (upstream's queueingStrategy); the highest one applies."""
+    """Way in which a pod is requeued (upstream's queueingStrategy); the highest one applies."""
 
     SKIP = 0
     AFTER_BACKOFF = 1

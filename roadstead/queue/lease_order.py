@@ -22,7 +22,7 @@ from roadstead.queue.queue_store import QueueStore
 
 
 class LeaseOrder(Generic[EventT]):
-    """Picks pods of a store, for one lease at a time."""
+    """Pick pods of a store, for one lease at a time."""
 
     def __init__(self, store: QueueStore[EventT], max_bypasses: int) -> None:
         self._store = store

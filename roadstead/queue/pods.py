@@ -49,7 +49,7 @@ class QueueEvent(StrEnum):
 
 
 class RequeueReason(StrEnum):
-    """Why a leased pod returns to the queue."""
+    """Reason that a leased pod returns to the queue."""
 
     CONFLICT = "conflict"
     UNSCHEDULABLE = "unschedulable"

@@ -10,7 +10,7 @@ from roadstead.facts.pod import PodFacts
 
 @dataclass(frozen=True, slots=True)
 class PendingReason:
-    """Why a pod is pending. reasons: (reason, number of nodes)."""
+    """Status of a pending pod. reasons: (reason, number of nodes)."""
 
     uid: str
     key: str

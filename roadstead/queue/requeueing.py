@@ -34,7 +34,7 @@ OWN_EVENTS_MAX = 64
 
 
 class Requeueing(Generic[EventT]):
-    """Moves pods of a store to ACTIVE or BACKOFF, or to GATED if PreEnqueue refuses them.
+    """Move pods of a store to ACTIVE or BACKOFF, or to GATED if PreEnqueue refuses them.
 
     A nomination is in effect only while its pod is not gated, as upstream (moveToActiveQ).
     """

@@ -19,7 +19,7 @@ from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.devices import DeviceClaimFacts
 from roadstead.facts.pod import Pod, PodFacts, PodIdentity
 from roadstead.facts.pod_groups import GroupKey, group_key
-from roadstead.framework.changes import pod_change_events
+from roadstead.framework.change_events import pod_change_events
 from roadstead.framework.hint_map import HintMap, OccurredEvent
 from roadstead.framework.members import GroupMembers
 from roadstead.framework.profile import Profile

@@ -10,8 +10,8 @@ from roadstead.cycle.explain import Explanation, PluginScores
 from roadstead.framework.post_filter_answers import PostFilterResult
 from roadstead.report.explain_sections import PendingReport, Section
 from roadstead.report.explain_view import (
-    FilteredNodes,
     HeadlineLine,
+    RejectedNodes,
     headline,
     preemption_candidates,
     ranked,
@@ -143,7 +143,7 @@ def _cell(line: PluginScores, weighted: tuple[int, ...] | None, index: int) -> s
     return f"<td>{weighted[index]:,}<small>{raw:,} → {normalized:,}</small></td>"
 
 
-def _refusals(found: Sequence[FilteredNodes], limit: int | None) -> Iterator[str]:
+def _refusals(found: Sequence[RejectedNodes], limit: int | None) -> Iterator[str]:
     yield '<table class="reasons"><tr><th>plugin</th><th>reason</th><th>nodes</th></tr>'
     for each in found:
         helps = "<br><small>preemption may help</small>" if each.may_preempt else ""

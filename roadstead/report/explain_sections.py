@@ -68,7 +68,7 @@ class PendingReport:
 
     @property
     def summary(self) -> str:
-        """How many pods are pending, and how many of them can be scheduled."""
+        """Numbers of pending pods and of those that can be scheduled."""
         if not self.pending:
             return f"No pod is pending{self._why_none}."
         if self.is_after_run:

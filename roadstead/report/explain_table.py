@@ -22,9 +22,9 @@ from roadstead.framework.post_filter_answers import PostFilterResult
 from roadstead.protocol.errors import printable
 from roadstead.report.explain_sections import PendingReport, Section
 from roadstead.report.explain_view import (
-    FilteredNodes,
     HeadlineLine,
     Mark,
+    RejectedNodes,
     ScoreColumn,
     headline,
     preemption_candidates,
@@ -270,7 +270,7 @@ def _print_refusals(console: Console, explanation: Explanation, limits: ShownLim
     _print_left_out(console, len(found) - len(shown), "reasons")
 
 
-def _names(refusal: FilteredNodes, limit: int | None, nodes: int) -> str:
+def _names(refusal: RejectedNodes, limit: int | None, nodes: int) -> str:
     if limit is not None and limit < len(refusal.nodes) == nodes:
         return "every node"
     return _first_names(refusal.nodes, limit)

@@ -37,7 +37,7 @@ class ScoreColumn:
 
 
 @dataclass(frozen=True, slots=True)
-class FilteredNodes:
+class RejectedNodes:
     """The nodes that one plugin filtered out for the same reasons; names sorted bytewise.
 
     plugin: "" if PreFilter excluded the nodes. may_preempt: preemption may help.
@@ -130,7 +130,7 @@ def weighted_scores(line: PluginScores) -> tuple[int, ...] | None:
     return tuple(scores)
 
 
-def refusals(explanation: Explanation) -> list[FilteredNodes]:
+def refusals(explanation: Explanation) -> list[RejectedNodes]:
     """Filtered nodes grouped by plugin and reasons; the largest group comes first."""
     if not explanation.pre_filter.status.is_success:
         # PreFilter rejected the pod, so nodes have no statuses of their own.
@@ -145,9 +145,9 @@ def refusals(explanation: Explanation) -> list[FilteredNodes]:
     return sorted(found, key=lambda each: (-len(each.nodes), each.plugin, each.reason))
 
 
-def _refusal(status: Status, names: Iterable[str]) -> FilteredNodes:
+def _refusal(status: Status, names: Iterable[str]) -> RejectedNodes:
     may_preempt = status.code is Code.UNSCHEDULABLE
-    return FilteredNodes(status.plugin, status.message, may_preempt, tuple(names))
+    return RejectedNodes(status.plugin, status.message, may_preempt, tuple(names))
 
 
 def preemption_candidates(result: PostFilterResult) -> list[Candidate]:

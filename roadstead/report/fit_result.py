@@ -41,7 +41,7 @@ class FitNode:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why the next replica does not fit: the FailedScheduling message of the scheduler.
+    """Reason that the next replica does not fit: the FailedScheduling message of the scheduler.
 
     spec: the name of the replica's `FitSpec`. reasons: (reason, number of nodes with it). preempts:
     pods that it would evict, if it is placed by preemption.

@@ -58,7 +58,7 @@ def check_file(path: Path, *, may_replace: bool = True) -> None:
 
 
 def _why_not(folder: Path) -> str:
-    """Why a folder cannot be written or created; "" if it can be."""
+    """Reason that a folder cannot be written or created; "" if it can be."""
     try:
         path = folder.absolute()
         # The folder, or the nearest parent that exists.

@@ -40,7 +40,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Maps the values low to high to `length` pixels from `start` on (negative: upwards).
+    """Map the values low to high to `length` pixels from `start` on (negative: upwards).
 
     zero_gap: on a logarithmic axis with a zero, the pixels between zero (at `start`) and `low`;
     otherwise 0.

@@ -30,7 +30,7 @@ class PodLine:
 
 
 @dataclass(slots=True)
-class Workload:
+class ControllerPods:
     """Pods of one controller. nodes: node → number of pods. The other fields are counts."""
 
     name: str
@@ -96,7 +96,7 @@ def all_lines(pods: Iterable[Pod], result: RunResult) -> Iterator[PodLine]:
     yield from lines_not_created(result)
 
 
-def workloads(pods: Sequence[Pod], result: RunResult) -> tuple[Workload, ...]:
+def workloads(pods: Sequence[Pod], result: RunResult) -> tuple[ControllerPods, ...]:
     """The workloads of the pods that were to be scheduled, in the order of their first pods.
 
     Workloads whose pods are all refused by admission come last.
@@ -108,10 +108,10 @@ def workloads(pods: Sequence[Pod], result: RunResult) -> tuple[Workload, ...]:
         not each.workload for each in refused
     )
     is_counted = bare > BARE_PODS_MAX
-    found: dict[str, Workload] = {}
+    found: dict[str, ControllerPods] = {}
     for identity, facts in pods:
         name = workload_of(facts) or _bare_name(identity.key, is_counted=is_counted)
-        workload = found.get(name) or found.setdefault(name, Workload(name))
+        workload = found.get(name) or found.setdefault(name, ControllerPods(name))
         node_name = node_of.get(identity.uid)
         if node_name is not None:
             workload.nodes[node_name] += 1
@@ -121,7 +121,7 @@ def workloads(pods: Sequence[Pod], result: RunResult) -> tuple[Workload, ...]:
             workload.pending += 1
     for each in refused:
         name = each.workload or _bare_name(each.name, is_counted=is_counted)
-        (found.get(name) or found.setdefault(name, Workload(name))).not_created += 1
+        (found.get(name) or found.setdefault(name, ControllerPods(name))).not_created += 1
     return tuple(found.values())
 
 
@@ -152,7 +152,7 @@ def bindings(pods: Iterable[Pod], result: RunResult) -> tuple[dict[str, Json], i
 
 
 def pods_document(
-    pods: Iterable[PodLine], grouped: Iterable[Workload], refused: Iterable[NotCreated] = ()
+    pods: Iterable[PodLine], grouped: Iterable[ControllerPods], refused: Iterable[NotCreated] = ()
 ) -> dict[str, Json]:
     """Workloads, pods, and objects that are not created, as JSON."""
     return {

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from roadstead.config.legacy.notes import Note
+from roadstead.config.legacy.notes import TranslationNote
 from roadstead.protocol.errors import InputError
 from roadstead.report.concurrency import Concurrency
 from roadstead.report.json_value import Json as Json
@@ -137,7 +137,7 @@ class RunResult:
     inputs: tuple[InputDigest, ...] = ()
     settings: Mapping[str, Json] = field(default_factory=dict)
     config: Mapping[str, Json] = field(default_factory=dict)
-    config_notes: tuple[Note, ...] = ()
+    config_notes: tuple[TranslationNote, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
     preempted: tuple[PreemptedPod, ...] = ()
     devices: tuple[ClaimedDevice, ...] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from roadstead.lab.scenario_sweep import Row, ScenarioSweep, Spread, spreads, value_text
+from roadstead.lab.scenario_sweep import MetricSpread, ScenarioSweep, SweepRow, spreads, value_text
 from roadstead.report.html_page import html_page, text
 from roadstead.report.plot import svg
 from roadstead.report.scenario_sweep_plots import PLOTS_MAX, Points, sweep_plots, varying_metrics
@@ -21,7 +21,7 @@ _STYLE: Final = """
 
 
 def scenario_sweep_page(
-    planned: ScenarioSweep, rows: Sequence[Row], versions: Mapping[str, str]
+    planned: ScenarioSweep, rows: Sequence[SweepRow], versions: Mapping[str, str]
 ) -> str:
     """Return the page. rows: the runs that ended; at least one."""
     points = spreads(rows)
@@ -67,7 +67,7 @@ def _table(planned: ScenarioSweep, points: Points, metrics: Sequence[str]) -> It
         yield f"<p>The first {ROWS_MAX:,} of {len(points):,}; sweep.json has all.</p>"
 
 
-def _cell(spread: Spread | None) -> str:
+def _cell(spread: MetricSpread | None) -> str:
     if spread is None:
         return "–"
     median = significant(spread.median, 4)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from roadstead.lab.scenario_sweep import ScenarioSweep, Spread, Values, name_of, value_text
+from roadstead.lab.scenario_sweep import MetricSpread, ScenarioSweep, Values, name_of, value_text
 from roadstead.lab.statistics import Band
 from roadstead.report.plot import Plot, PlotLine, axis_values
 
@@ -34,7 +34,7 @@ TITLES: Final = {
 }
 """Metric (the part of its name before the space) → title, and label of the y axis."""
 
-Points = Sequence[tuple[Values, int, Mapping[str, Spread]]]
+Points = Sequence[tuple[Values, int, Mapping[str, MetricSpread]]]
 """For each combination: the values of the varied keys, number of runs, and metrics."""
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from arro3.core import Table
 
 from roadstead.lab.recommend import Recommendation
-from roadstead.lab.sweep import SweepResult
+from roadstead.lab.sweep import LabSweepResult
 from roadstead.protocol.errors import InputError
 from roadstead.report.arrow import FLOAT64, INT64, column, make_table, type_of
 from roadstead.report.parquet import write_parquet
@@ -70,7 +70,7 @@ def check_stress_directory(directory: Path, *, is_resumed: bool = False) -> None
 
 def write_stress(
     directory: Path,
-    swept: SweepResult,
+    swept: LabSweepResult,
     command: str,
     versions: dict[str, str],
     advice: Recommendation | None = None,
@@ -93,7 +93,7 @@ def write_stress(
         raise InputError(f"cannot be written: {error.strerror}", source=str(directory)) from error
 
 
-def _table(swept: SweepResult) -> Table:
+def _table(swept: LabSweepResult) -> Table:
     values = list(swept.rows[0].values)
     metrics = list(swept.rows[0].metrics)
     columns = {}
@@ -107,7 +107,7 @@ def _table(swept: SweepResult) -> Table:
 
 
 def runs_document(
-    swept: SweepResult, command: str, versions: dict[str, str], origin: Origin | None = None
+    swept: LabSweepResult, command: str, versions: dict[str, str], origin: Origin | None = None
 ) -> dict[str, Json]:
     """The definition of the sweep, its origin, and every run."""
     sweep = swept.sweep
@@ -130,7 +130,7 @@ def runs_document(
     }
 
 
-def points_document(swept: SweepResult, advice: Recommendation | None = None) -> dict[str, Json]:
+def points_document(swept: LabSweepResult, advice: Recommendation | None = None) -> dict[str, Json]:
     """Mean and 95% band of each figure of each combination."""
     points: list[Json] = [
         {

@@ -8,7 +8,7 @@ from typing import Final
 
 from roadstead.lab.recommend import Recommendation
 from roadstead.lab.statistics import Band
-from roadstead.lab.sweep import Point, SweepResult
+from roadstead.lab.sweep import LabSweepResult, Point
 from roadstead.report.html_page import html_page
 from roadstead.report.plot import svg
 from roadstead.report.stress_plots import plots
@@ -21,7 +21,10 @@ _STYLE: Final = """
 
 
 def page(
-    swept: SweepResult, command: str, versions: dict[str, str], advice: Recommendation | None = None
+    swept: LabSweepResult,
+    command: str,
+    versions: dict[str, str],
+    advice: Recommendation | None = None,
 ) -> str:
     """The complete report. command: reproduces it."""
     sweep = swept.sweep
@@ -51,7 +54,7 @@ def page(
     return html_page(sweep.title, parts, _STYLE)
 
 
-def _table(swept: SweepResult, points: Sequence[Point]) -> str:
+def _table(swept: LabSweepResult, points: Sequence[Point]) -> str:
     names = [name for name, _ in swept.sweep.axes]
     metrics = list(points[0].bands)
     head = "".join(f"<th>{escape(each)}</th>" for each in (*names, *metrics))

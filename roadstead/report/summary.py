@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from roadstead.config.legacy.notes import Note
+from roadstead.config.legacy.notes import TranslationNote
 from roadstead.report.concurrency import Concurrency, concurrency_part
 from roadstead.report.not_created import RefusedObjects, group_not_created
 from roadstead.report.ray_nodes import RayNodeUse, ray_nodes_part
@@ -46,7 +46,7 @@ class ResourceUse:
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
+class ReasonSummary:
     """A reason, its number of pending pods, and the sum of their nodes with that reason.
 
     nodes is 0 if the reason concerns a whole attempt. first: a pod with this reason.
@@ -75,9 +75,9 @@ class Summary:
     timings_s: dict[str, float]
     utilization: tuple[ResourceUse, ...]
     zones: dict[str, tuple[ResourceUse, ...]]
-    reasons: tuple[Reason, ...]
+    reasons: tuple[ReasonSummary, ...]
     plugins: dict[str, int]
-    config_notes: tuple[Note, ...] = ()
+    config_notes: tuple[TranslationNote, ...] = ()
     preempted: int = 0
     concurrency: Concurrency | None = None
     refusals: tuple[RefusedObjects, ...] = ()
@@ -128,7 +128,7 @@ def _exact_sum(amounts: NDArray[np.int64]) -> list[int]:
     return [(upper << 32) + lower for upper, lower in zip(high.tolist(), low.tolist(), strict=True)]
 
 
-def _reasons(pending: Iterable[PendingPod]) -> tuple[Reason, ...]:
+def _reasons(pending: Iterable[PendingPod]) -> tuple[ReasonSummary, ...]:
     pods: Counter[str] = Counter()
     nodes: Counter[str] = Counter()
     first: dict[str, str] = {}
@@ -145,7 +145,7 @@ def _reasons(pending: Iterable[PendingPod]) -> tuple[Reason, ...]:
             nodes[without_names] += count
             first.setdefault(without_names, pod.pod)
     order = sorted(pods, key=lambda each: (-pods[each], texts[each]))
-    return tuple(Reason(texts[each], pods[each], nodes[each], first[each]) for each in order)
+    return tuple(ReasonSummary(texts[each], pods[each], nodes[each], first[each]) for each in order)
 
 
 def _of_attempt(message: str) -> str:

@@ -10,10 +10,10 @@ from rich.text import Text
 from roadstead.protocol.errors import printable
 from roadstead.report.concurrency_table import headline, print_schedulers
 from roadstead.report.not_created import RefusedObjects
-from roadstead.report.pods import PodLine, Workload
+from roadstead.report.pods import ControllerPods, PodLine
 from roadstead.report.ray_nodes_table import print_ray_nodes
 from roadstead.report.result import ClaimedDevice
-from roadstead.report.summary import Reason, ResourceUse, Summary
+from roadstead.report.summary import ReasonSummary, ResourceUse, Summary
 from roadstead.report.text_table import Cells, Column, bar, print_table, text_column
 from roadstead.report.units import human_amount, human_seconds, percent, resource_title
 
@@ -26,7 +26,9 @@ NODES_MAX = 8
 """Maximum number of a workload's nodes that are named; more are only counted."""
 
 
-def print_summary(console: Console, summary: Summary, workloads: Sequence[Workload] = ()) -> None:
+def print_summary(
+    console: Console, summary: Summary, workloads: Sequence[ControllerPods] = ()
+) -> None:
     """Print placements, utilization, reasons of pending pods, and times."""
     console.print(_headline(summary))
     # The placements and the reasons of pending pods answer the question of most users, so they
@@ -68,7 +70,7 @@ def _headline(summary: Summary) -> Text:
     return line
 
 
-def _print_placements(console: Console, workloads: Sequence[Workload]) -> None:
+def _print_placements(console: Console, workloads: Sequence[ControllerPods]) -> None:
     """Print workloads with the nodes of their pods: all workloads, or the first ones."""
     columns = [text_column("workload"), Column("placed"), Column("pending")]
     has_preempted = any(each.preempted for each in workloads)
@@ -86,7 +88,7 @@ def _print_placements(console: Console, workloads: Sequence[Workload]) -> None:
     )
 
 
-def _nodes(workload: Workload) -> str:
+def _nodes(workload: ControllerPods) -> str:
     """The nodes by name, with the number of pods if it is more than one."""
     nodes = workload.nodes
     if len(nodes) > NODES_MAX:
@@ -176,7 +178,7 @@ def _print_zones(console: Console, zones: dict[str, tuple[ResourceUse, ...]]) ->
     print_table(console, title, columns, rows, left_out=_more(len(zones) - len(rows), "zones"))
 
 
-def _print_reasons(console: Console, reasons: tuple[Reason, ...]) -> None:
+def _print_reasons(console: Console, reasons: tuple[ReasonSummary, ...]) -> None:
     columns = [
         text_column("reason"),
         Column("pods"),

@@ -158,7 +158,7 @@ class ListedTimes:
 
 @dataclass(frozen=True, slots=True)
 class ActiveWindow:
-    """When a source is active. until_us: NEVER_US for no end. count: maximum number of arrivals."""
+    """Active time of a source. until_us: NEVER_US for no end. count: maximum number of arrivals."""
 
     start_us: int = 0
     until_us: int = NEVER_US

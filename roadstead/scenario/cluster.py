@@ -15,6 +15,7 @@ from roadstead.facts.node import NodeFacts
 from roadstead.facts.parse_selectors import SelectorError, parse_label_selector
 from roadstead.facts.pod import Labels
 from roadstead.facts.pod_groups import pod_groups
+from roadstead.inputs.cluster_facts import cluster_facts
 from roadstead.inputs.loaded import split_pods
 from roadstead.inputs.manifest_inputs import (
     compile_pods,
@@ -22,7 +23,6 @@ from roadstead.inputs.manifest_inputs import (
     manifest_notes,
     on_known_nodes,
 )
-from roadstead.inputs.manifest_owners import cluster_facts
 from roadstead.manifests import Manifests
 from roadstead.manifests.creation import create
 from roadstead.manifests.templates import namespaced_name

@@ -34,8 +34,8 @@ from roadstead.scenario.cluster import compile_cluster_part, manifest_nodes
 from roadstead.scenario.controllers import ControllerCompiler, ControllerObjects
 from roadstead.scenario.durations import FixedTimes
 from roadstead.scenario.nodes import NodeCompiler
-from roadstead.scenario.sources import WorkloadCompiler
 from roadstead.scenario.templates import KeyPath, Templates
+from roadstead.scenario.workload_compiler import WorkloadCompiler
 from roadstead.simulator.scenario import (
     CompiledScenario,
     ControllerTimings,

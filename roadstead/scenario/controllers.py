@@ -85,7 +85,7 @@ _NAME_LABEL: Final = "app"
 
 @dataclass(slots=True)
 class ControllerObjects:
-    """What controllers add to the cluster: objects that select pods, claims, and namespaces."""
+    """Additions of controllers to the cluster: objects that select pods, claims, and namespaces."""
 
     replica_sets: list[ReplicaSet] = field(default_factory=list)
     stateful_sets: list[StatefulSet] = field(default_factory=list)
@@ -95,7 +95,7 @@ class ControllerObjects:
 
 @dataclass(frozen=True, slots=True)
 class ControllerCompiler:
-    """Compiles the controllers of the workload; their objects are collected in `objects`."""
+    """Compile the controllers of the workload; their objects are collected in `objects`."""
 
     file: ScenarioFile
     templates: Templates

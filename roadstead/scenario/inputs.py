@@ -35,7 +35,7 @@ def document_digest(file: ScenarioFile) -> InputDigest:
 
 
 class FileDigests:
-    """Computes digests of the files of scenarios that were compiled, of each file once."""
+    """Compute digests of the files of scenarios that were compiled, of each file once."""
 
     def __init__(self) -> None:
         self._seen: set[object] = set()

@@ -57,7 +57,7 @@ NODE_PREFIX: Final = "node"
 
 @dataclass(slots=True)
 class NodeCompiler:
-    """Compiles nodes and the events of nodes; node names are unique over the whole scenario.
+    """Compile nodes and the events of nodes; node names are unique over the whole scenario.
 
     nodes: all so far. origin_of: node name → path of its entry, for errors. prefixes: of generated
     names.

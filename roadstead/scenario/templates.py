@@ -95,7 +95,7 @@ class TemplateObject:
 
 
 class Templates:
-    """Reads and compiles templates; equal facts and equal lifecycles become one object.
+    """Read and compile templates; equal facts and equal lifecycles become one object.
 
     A lifecycle (`PodLifecycle`) is how long a pod tolerates NoExecute taints, and its grace period.
 

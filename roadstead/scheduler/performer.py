@@ -66,7 +66,7 @@ _OUTCOMES = {
     "changed": BindOutcome.CONFLICT,
     # Too many of the binder's commits wait for their flush, which does not concern this pod.
     "busy": BindOutcome.CONFLICT,
-    "already_bound": BindOutcome.TAKEN,
+    "already_bound": BindOutcome.BOUND_ELSEWHERE,
     "deleted": BindOutcome.GONE,
 }
 """Outcome of an attempt by the binder's cause; after any other cause the attempt has failed."""

@@ -66,7 +66,7 @@ def _counters(sets: Iterable[CounterSetFacts]) -> dict[str, str]:
 
 
 class AllocationRows:
-    """Makes the rows of changes of claims: compares each claim with its last recorded state."""
+    """Make the rows of changes of claims: compare each claim with its last recorded state."""
 
     def __init__(self) -> None:
         # By key `namespace/name`.

@@ -126,7 +126,7 @@ Command: TypeAlias = (
 Commands: TypeAlias = Iterable[Command]
 
 
-class World(Protocol):
+class ClusterView(Protocol):
     """The fleet as components read it; it changes only by commands."""
 
     @property
@@ -157,7 +157,7 @@ class Component:
 
     sees_all_pods = False
 
-    def attach(self, world: World) -> None:
+    def attach(self, world: ClusterView) -> None:
         """Store the world; its nodes and pods are there only when `begin` is called."""
 
     def begin(self) -> Commands:

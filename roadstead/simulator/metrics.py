@@ -26,7 +26,7 @@ COMPARED_QUANTILES: Final = ("p50", "p99")
 
 
 class RunMetrics:
-    """Collects the pods and samples of one run."""
+    """Collect the pods and samples of one run."""
 
     def __init__(self, horizon_us: int) -> None:
         self._horizon_us = horizon_us

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from roadstead.simulator.component import World
+from roadstead.simulator.component import ClusterView
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from roadstead.simulator.virtual_cluster import VirtualCluster
 
 
-class RecordedWorld(World, Protocol):
+class RecordedWorld(ClusterView, Protocol):
     """The fleet as recorders read it."""
 
     simulated_pods: SimulatedPods

@@ -51,7 +51,7 @@ class _BoundNow(Exception):
 
 
 class _NominationRecorder(Recorder):
-    """Stores the nominated nodes of pods, and ends the run at the bind of one pod.
+    """Store the nominated nodes of pods, and end the run at the bind of one pod.
 
     ends_at: number of the pod whose bind ends the run. nominated: nodes by the pods' numbers.
     """

@@ -38,7 +38,7 @@ class LifeState(StrEnum):
 
 
 class LifeEvent(StrEnum):
-    """What changes the state of a pod."""
+    """Event that changes the state of a pod."""
 
     BIND = "bind"
     START = "start"
@@ -48,7 +48,7 @@ class LifeEvent(StrEnum):
 
 
 class Ending(StrEnum):
-    """How a pod ended.
+    """End of a pod.
 
     DONE, FAILED: its containers ended after its duration. DELETED: by its owner or a scenario, or
     before it was bound. EVICTED: by a taint or a drain. PREEMPTED: for another pod. LOST: with its
@@ -135,7 +135,7 @@ REMOVED: Final = frozenset({Ending.DELETED, Ending.EVICTED, Ending.PREEMPTED, En
 
 @dataclass(slots=True, eq=False)
 class ClassCounts:
-    """How many pods of a class there were so far, and what became of them.
+    """Numbers of pods of a class so far, by state.
 
     facts: of the class, None for all classes beyond `MAX_COUNTED_CLASSES` together. running: pods
     on nodes. finished: done or failed. removed: see `REMOVED`.

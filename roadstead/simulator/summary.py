@@ -17,7 +17,7 @@ QUANTILES: Final = (("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("max", 1.0))
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """How long pods waited from creation to bind. quantiles_us: by name, see QUANTILES."""
+    """Waits of pods from creation to bind. quantiles_us: by name, see QUANTILES."""
 
     pods: int
     mean_us: float

@@ -138,7 +138,7 @@ COLUMNS: Final[Mapping[str, Mapping[str, tuple[DataType, str]]]] = {
 
 
 class TableWriter:
-    """Appends rows to one table.
+    """Append rows to one table.
 
     directory: of all tables; the table's folder is created in it. max_rows: of the table. rows:
     number of rows in complete parts.

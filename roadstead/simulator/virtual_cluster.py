@@ -40,7 +40,7 @@ from roadstead.protocol.errors import InputError
 from roadstead.queue.reports import PendingReason
 from roadstead.run import RunPlan
 from roadstead.scheduler.needs import ReportPods
-from roadstead.simulator.device_claims import before_use
+from roadstead.simulator.claims_without_pod import claims_without_pod
 from roadstead.simulator.trusted_commits import TrustedCommits
 from roadstead.simulator.uncounted_nodes import UncountedNodes
 from roadstead.storage import StorageChange
@@ -60,7 +60,7 @@ class _DirectPod:
 
 @dataclass(frozen=True, slots=True)
 class _DirectClass:
-    """How `place` treats pods with certain facts.
+    """Treatment of pods with certain facts by `place`.
 
     facts: kept so that no others get their id. signature: see `PodInCycle`. is_direct: whether
     `place` may decide such pods.
@@ -266,7 +266,7 @@ class VirtualCluster:
         for identity, facts in map(self.with_device_claim_names, (pod, *others)):
             if node := self.node_of(identity.uid):
                 table.remove_pod(node, table.classes.pod_class(facts), uid=identity.uid)
-                devices.apply(before_use(devices, identity.uid))
+                devices.apply(claims_without_pod(devices, identity.uid))
         identity, facts = self.with_device_claim_names(pod)
         pod_class = table.classes.pod_class(facts)
         if nominated:

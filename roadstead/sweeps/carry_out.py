@@ -17,7 +17,7 @@ from roadstead.protocol.errors import RoadsteadError
 from roadstead.sweeps.core import SweepCore
 from roadstead.sweeps.drivers import Failed, Finished, InProcess, TaskDriver
 from roadstead.sweeps.functions import read_result
-from roadstead.sweeps.tasks import Counts, Plain, Work
+from roadstead.sweeps.tasks import Plain, TaskCounts, Work
 
 PAYS_S = 15.0
 """Other processes are started if they save this time by the estimate: they take 4 to 8 s to start,
@@ -41,7 +41,7 @@ class ResultStore(Protocol):
 
 
 class NoStore:
-    """Stores nothing."""
+    """Store nothing."""
 
     def stored(self) -> Mapping[int, Plain]:
         """Return nothing."""
@@ -64,7 +64,7 @@ class Processes:
     is_at_once: bool
 
 
-ReportCounts = Callable[[Counts, int], None]
+ReportCounts = Callable[[TaskCounts, int], None]
 """Called when counts change, with them and the number of the task that was started last."""
 
 

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from roadstead.protocol.errors import RoadsteadError
 from roadstead.sweeps.tasks import (
     TABLE,
-    Counts,
     Plain,
     Start,
+    TaskCounts,
     TaskEvent,
     TaskRecord,
     TaskState,
@@ -49,9 +49,9 @@ class SweepCore:
         return self._results
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> TaskCounts:
         done, running = len(self._results), len(self._running)
-        return Counts(len(self._records), done, running, self._losses, self._restored)
+        return TaskCounts(len(self._records), done, running, self._losses, self._restored)
 
     @property
     def is_over(self) -> bool:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-from roadstead.protocol.codec import pack
 from roadstead.protocol.errors import RoadsteadError
+from roadstead.protocol.plain_data import pack
 from roadstead.sweeps.functions import run_task
 from roadstead.sweeps.tasks import Start, Work
 
@@ -40,7 +40,7 @@ Ended: TypeAlias = Finished | Failed | Lost
 
 
 class TaskDriver(Protocol):
-    """Runs tasks of one sweep. All methods raise RoadsteadError if no task can run any more."""
+    """Run tasks of one sweep. All methods raise RoadsteadError if no task can run any more."""
 
     def max_running(self) -> int:
         """Return how many tasks may run at present; running ones are included."""
@@ -60,7 +60,7 @@ class TaskDriver(Protocol):
 
 
 class InProcess:
-    """Runs one task after another in this process, inside `wait`."""
+    """Run one task after another in this process, inside `wait`."""
 
     def __init__(self, work: Work) -> None:
         self._work = work

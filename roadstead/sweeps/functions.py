@@ -12,8 +12,8 @@ from pkgutil import resolve_name
 from types import MappingProxyType
 from typing import Final, TypeAlias, cast
 
-from roadstead.protocol.codec import DecodeLimits, pack, unpack
 from roadstead.protocol.errors import InputError, cut_short
+from roadstead.protocol.plain_data import DecodeLimits, pack, unpack
 from roadstead.sweeps.tasks import Plain
 
 RunTask: TypeAlias = Callable[[Mapping[str, Plain]], Plain]

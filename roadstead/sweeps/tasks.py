@@ -75,7 +75,7 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class TaskCounts:
     """Numbers of tasks. losses: starts that were lost; restored: part of `done`."""
 
     total: int

@@ -57,7 +57,7 @@ KIND_LABEL = "kind"
 
 
 class Alibaba2018Reader:
-    """Reads the tables of a folder; container_meta may be missing."""
+    """Read the tables of a folder; container_meta may be missing."""
 
     def __init__(self, sink: TraceSink, machine_spec: MachineSpec) -> None:
         self._sink, self._machine_spec = sink, machine_spec

@@ -48,7 +48,7 @@ TASK_LABEL = "task"
 
 
 class AlibabaGpu2020Reader:
-    """Reads the tables of a folder; pai_job_table may be missing.
+    """Read the tables of a folder; pai_job_table may be missing.
 
     requires_type: whether a task may run only on nodes with its type of GPU.
     """

@@ -65,7 +65,7 @@ class VmRow(NamedTuple):
 
 
 class AzureReader:
-    """Reads one database.
+    """Read one database.
 
     machine: id of the machine type that is chosen; None for that with the most VM types.
     """

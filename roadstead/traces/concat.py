@@ -23,7 +23,7 @@ from roadstead.traces.rewriting import (
     write_spooled,
 )
 from roadstead.traces.sink import object_name
-from roadstead.traces.spool import PodRow, Spool
+from roadstead.traces.spool import Spool, SpooledPod
 
 Order = Literal["after", "merged"]
 """after: each trace starts after the one before it. merged: all traces start at time 0."""
@@ -116,7 +116,7 @@ class _JoinedTraces:
         times = (creation_ms.tolist(), deletion_ms.tolist(), pods.duration_ms.tolist())
         for row in zip(names, class_indices, *times, strict=True):
             # One by one: the pods of one call must have one time of creation.
-            self._spool.add_pods([PodRow(*row)])
+            self._spool.add_pods([SpooledPod(*row)])
         self.pod_count += len(names)
         return latest_ms
 

@@ -35,7 +35,7 @@ _DAMAGED = (EOFError, gzip.BadGzipFile, zlib.error, zipfile.BadZipFile, tarfile.
 
 @dataclass(slots=True)
 class ProgressMeter:
-    """Counts what is read of the files of a trace, for its progress.
+    """Count what is read of the files of a trace, for its progress.
 
     report: called after every `_BUFFER_BYTES` read with (bytes read, bytes of all files).
     """

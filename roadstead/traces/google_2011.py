@@ -49,7 +49,7 @@ CLASS_COLUMNS = ("cpu_request", "memory_request", "scheduling_class", "priority"
 
 
 class Google2011Reader:
-    """Reads the folders machine_events and task_events.
+    """Read the folders machine_events and task_events.
 
     machine_spec: the size of the largest machine, by which fractions become amounts.
     """

@@ -53,7 +53,7 @@ PRIORITY_MAX = 1000
 
 
 class Google2019Reader:
-    """Reads the files machine_events*.json and instance_events*.json of one cell.
+    """Read the files machine_events*.json and instance_events*.json of one cell.
 
     machine_spec: the size of the largest machine, by which fractions become amounts.
     """

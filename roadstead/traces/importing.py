@@ -12,7 +12,7 @@ from typing import Literal
 from roadstead.fleet.trace_writer import trace_writer
 from roadstead.traces.files import ProgressMeter
 from roadstead.traces.rewriting import ReportProgress, write_spooled
-from roadstead.traces.sink import Reason, TraceSink, namespace_labels
+from roadstead.traces.sink import LeftOutReason, TraceSink, namespace_labels
 from roadstead.traces.spool import Spool
 
 OnError = Literal["stop", "skip"]
@@ -21,7 +21,7 @@ REASON_REPEATED = "the name of an earlier pod"
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """How to import. sample: the share of jobs to keep, chosen by a hash of seed and id."""
+    """Options of an import. sample: the share of jobs to keep, chosen by a hash of seed and id."""
 
     on_error: OnError = "stop"
     sample: float = 1.0
@@ -30,7 +30,7 @@ class ImportOptions:
 
 @dataclass(frozen=True, slots=True)
 class ImportResult:
-    """What was imported.
+    """Summary of an import.
 
     rows: of the files. classes: number of different pods (pod classes). left_out: reason → count
     and first row. digest: hash of the content of the trace file.
@@ -41,7 +41,7 @@ class ImportResult:
     nodes: int
     pods: int
     classes: int
-    left_out: dict[str, Reason]
+    left_out: dict[str, LeftOutReason]
     notes: tuple[str, ...]
     digest: str
 

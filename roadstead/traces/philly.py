@@ -46,7 +46,7 @@ _ID_COLUMN, _GPUS_COLUMN, _MEMORY_COLUMN = "machineId", "number of GPUs", "singl
 
 
 class PhillyReader:
-    """Reads the job log and the list of machines of a folder."""
+    """Read the job log and the list of machines of a folder."""
 
     def __init__(self, sink: TraceSink, machine_spec: MachineSpec) -> None:
         self._sink, self._machine_spec = sink, machine_spec

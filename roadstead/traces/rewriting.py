@@ -31,7 +31,7 @@ ChangeNodes = Callable[[NodeList], Iterable[NodeFacts]]
 
 @dataclass(frozen=True, slots=True)
 class WrittenTrace:
-    """What a tool wrote."""
+    """Summary of the written trace."""
 
     source: str
     nodes: int
@@ -40,7 +40,7 @@ class WrittenTrace:
 
 
 class ClassCodes:
-    """Maps class numbers of one trace to those of another, which gets only the classes in use.
+    """Map class numbers of one trace to those of another, which gets only the classes in use.
 
     add: adds a class to the other trace, and returns its number there. _codes: int32[class number],
     the number in the other trace; -1 for classes that were not used yet.

@@ -61,7 +61,7 @@ class LivePod:
 
 
 @dataclass(slots=True)
-class Owner:
+class PodOwner:
     """A workload: an object that creates pods, or a pod itself.
 
     lifetimes: recorded ones of its pods. pods: present ones, by name. created: number of pods that
@@ -74,7 +74,7 @@ class Owner:
 
 
 class SimKubeReader:
-    """Reads one trace file."""
+    """Read one trace file."""
 
     def __init__(self, sink: TraceSink) -> None:
         self._sink = sink
@@ -82,7 +82,7 @@ class SimKubeReader:
         # By kind and namespace/name of the owner.
         self._lifetimes: dict[tuple[str, str], list[Lifetime]] = {}
         # By kind, namespace and name.
-        self._owners: dict[tuple[str, str, str], Owner] = {}
+        self._owners: dict[tuple[str, str, str], PodOwner] = {}
         # Name in use → number for the next pod that would have it.
         self._names: dict[str, int] = {}
 
@@ -205,7 +205,7 @@ class SimKubeReader:
             self._add(pod, owner, deleted_s=time_s)
         owner.pods.clear()
 
-    def _owner_of(self, document: Document) -> tuple[str, Owner]:
+    def _owner_of(self, document: Document) -> tuple[str, PodOwner]:
         kind, metadata = document.get("kind"), document.get("metadata")
         if not isinstance(kind, str) or kind not in {*WORKLOADS, "Pod", "CronJob"}:
             raise LeftOut(f"object of kind {cut_short(kind)}")
@@ -214,7 +214,7 @@ class SimKubeReader:
         namespace = str(metadata.get("namespace") or DEFAULT_NAMESPACE)
         name = metadata["name"]
         lifetimes = self._lifetimes.get((kind, f"{namespace}/{name}"), [])
-        owner = self._owners.setdefault((kind, namespace, name), Owner(lifetimes))
+        owner = self._owners.setdefault((kind, namespace, name), PodOwner(lifetimes))
         if not self._sink.is_sampled(f"{kind}/{namespace}/{name}"):
             raise LeftOut("not in the sample")
         return kind, owner
@@ -239,7 +239,7 @@ class SimKubeReader:
         facts = replace(facts, volumes=(), device_claims=(), claims_as=None)
         return identity.name, replace(facts, node_name="")
 
-    def _add_cron_job(self, document: Document, owner: Owner) -> None:
+    def _add_cron_job(self, document: Document, owner: PodOwner) -> None:
         """Add one pod for each recorded lifetime, when the cron job is applied first."""
         if owner.created:
             return
@@ -254,7 +254,7 @@ class SimKubeReader:
                 self._add(LivePod(name, facts, start_s, owner.created), owner, deleted_s=None)
                 owner.created += 1
 
-    def _add(self, pod: LivePod, owner: Owner, *, deleted_s: int | None) -> None:
+    def _add(self, pod: LivePod, owner: PodOwner, *, deleted_s: int | None) -> None:
         """Add a pod to the trace once its end is known. deleted_s: None if it is not deleted."""
         duration_ms = NEVER_MS if deleted_s is None else (deleted_s - pod.created_s) * S_MS
         deletion_ms = NEVER_MS if deleted_s is None else deleted_s * S_MS

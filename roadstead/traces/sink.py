@@ -1,4 +1,4 @@
-"""What an importer collects: nodes, pods, and the reasons for rows that it leaves out."""
+"""Collection of an importer: nodes, pods, and the reasons for rows that it leaves out."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from roadstead.fleet.trace_reader import NODES_MAX
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.protocol.names import is_label_value, is_subdomain
 from roadstead.traces.rows import Row
-from roadstead.traces.spool import PodRow, Spool
+from roadstead.traces.spool import Spool, SpooledPod
 
 IMAGE = "trace/task:1"
 PODS_PER_NODE = 250
@@ -44,8 +44,8 @@ class LeftOut(Exception):
 
 
 @dataclass(slots=True)
-class Reason:
-    """How many rows were left out for a reason, and where the first one is."""
+class LeftOutReason:
+    """Number of rows that were left out for a reason, and the position of the first."""
 
     count: int
     first: str
@@ -53,7 +53,7 @@ class Reason:
 
 @dataclass(slots=True)
 class TraceSink:
-    """Collects a trace. skips_errors: a wrong row is left out and counted; else it raises.
+    """Collect a trace. skips_errors: a wrong row is left out and counted; else it raises.
 
     namespace: that of pods whose trace has none. namespaces: those of other pods. is_sampled:
     whether a job (by its id) is in the sample that is imported. left_out: by reason. notes: what
@@ -67,7 +67,7 @@ class TraceSink:
     nodes: dict[str, NodeFacts] = field(default_factory=dict)
     namespaces: set[str] = field(default_factory=set)
     classes: list[PodFacts] = field(default_factory=list)
-    left_out: dict[str, Reason] = field(default_factory=dict)
+    left_out: dict[str, LeftOutReason] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     rows: int = 0
     pods: int = 0
@@ -94,7 +94,7 @@ class TraceSink:
         """Count a row that has no pod or node."""
         if reason not in self.left_out and len(self.left_out) >= REASONS_MAX:
             reason = "other reasons"
-        found = self.left_out.setdefault(reason, Reason(0, where))
+        found = self.left_out.setdefault(reason, LeftOutReason(0, where))
         found.count += count
 
     def add_node(
@@ -168,7 +168,7 @@ class TraceSink:
         names = [f"{name}-{index}" for index in range(count)] if count > 1 else [name] * count
         line_id = 0 if row is None else self.spool.line_id(row.source, row.line)
         times_ms = (creation_ms, deletion_ms, duration_ms)
-        self.spool.add_pods([PodRow(each, pod_class, *times_ms, line_id) for each in names])
+        self.spool.add_pods([SpooledPod(each, pod_class, *times_ms, line_id) for each in names])
 
 
 def _where(row: object) -> str:

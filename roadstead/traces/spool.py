@@ -31,7 +31,7 @@ class SpoolError(RoadsteadError):
     """The temporary file cannot be written."""
 
 
-class PodRow(NamedTuple):
+class SpooledPod(NamedTuple):
     """A pod as it is stored; line_id: its line in the input (`Spool.line_id`)."""
 
     name: str
@@ -66,7 +66,7 @@ class Spool:
                 self._database.execute(f"PRAGMA {setting}")
             self._database.executescript(TABLES)
             self._database.execute("BEGIN")
-        self._pods: list[PodRow] = []
+        self._pods: list[SpooledPod] = []
         self._events: list[EventRow] = []
         self._sources: list[str] = []
         self._latest_ms = 0
@@ -85,7 +85,7 @@ class Spool:
         """Return (source, "line N") of a number from `line_id`."""
         return self._sources[line_id >> LINE_BITS], f"line {line_id & (1 << LINE_BITS) - 1}"
 
-    def add_pods(self, pods: Sequence[PodRow]) -> None:
+    def add_pods(self, pods: Sequence[SpooledPod]) -> None:
         """Add pods that arrive at one time."""
         if not pods:
             return
@@ -161,7 +161,7 @@ class Spool:
         (first,) = next(self._select("SELECT min(creation) FROM pod"))
         return 0 if first is None else int(first)
 
-    def pods(self, rows: int) -> Iterator[list[PodRow]]:
+    def pods(self, rows: int) -> Iterator[list[SpooledPod]]:
         """Yield the pods in lists of `rows`, by creation and then as they were added."""
         self._flush()
         order = "rowid" if self._is_sorted else "creation, rowid"
@@ -171,7 +171,7 @@ class Spool:
                 found = cursor.fetchmany(rows)
             if not found:
                 return
-            yield [PodRow(*row) for row in found]
+            yield [SpooledPod(*row) for row in found]
 
     def _flush(self) -> None:
         with _reporting_full_disk():

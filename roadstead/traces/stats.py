@@ -1,4 +1,4 @@
-"""What is in a trace: nodes by shape, pods by class, arrivals, lifetimes, and use over time.
+"""Statistics of a trace: nodes by shape, pods by class, arrivals, lifetimes, and use over time.
 
 The trace is read twice, chunk by chunk, so that memory does not grow with it. Lifetimes are counted
 in bins of 1/64 of a power of two, so that quantiles are at most 1.6% too high.

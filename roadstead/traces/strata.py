@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 
 class Strata:
-    """Chooses a share of the members of each class.
+    """Choose a share of the members of each class.
 
     Of the members of a class seen so far, `share` are chosen, rounded up or down; the rest carries
     over to the next chunk. Within a chunk the choice is random; the same seed gives the same one.

@@ -43,7 +43,7 @@ _HEADER = re.compile(r";\s*(MaxNodes|MaxProcs)\s*:\s*([0-9]{1,9})\b")
 
 
 class SwfReader:
-    """Reads one log. processors_per_node: None to use the header's."""
+    """Read one log. processors_per_node: None to use the header's."""
 
     def __init__(self, sink: TraceSink, machine_spec: MachineSpec, processors_per_node: int | None):
         self._sink, self._machine_spec = sink, machine_spec

@@ -36,7 +36,7 @@ _PodsOrNodes = mapped.PodsPart | mapped.NodesPart
 
 @dataclass(slots=True)
 class TableReader:
-    """Reads one table of pods and, if the mapping has one, one of nodes.
+    """Read one table of pods and, if the mapping has one, one of nodes.
 
     _nulls: texts that mean an empty cell.
     """

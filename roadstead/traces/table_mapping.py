@@ -108,7 +108,7 @@ class _Sized(_Part):
 
 
 class PodsPart(_Sized):
-    """Which columns are the pods'. The duration is given, or the difference of start and end."""
+    """Columns of the pods. The duration is given, or the difference of start and end."""
 
     arrival: TimeColumn
     duration: TimeColumn | None = None
@@ -120,7 +120,7 @@ class PodsPart(_Sized):
 
 
 class NodesPart(_Sized):
-    """Which columns are the nodes', in a table of their own; without `file`, all are values."""
+    """Columns of the nodes, in a table of their own; without `file`, all are values."""
 
     file: Name | None = None
     zone: TextColumn | None = None
@@ -142,7 +142,7 @@ def sources_of(part: PodsPart | NodesPart) -> Iterator[ColumnOrValue]:
 
 
 class TableFormat(_Part):
-    """How the tables are written. null: cells that are empty."""
+    """Format of the tables. null: cells that are empty."""
 
     delimiter: Annotated[str, Field(min_length=1, max_length=1)] = ","
     header: bool = True

@@ -17,7 +17,7 @@ from roadstead.fleet.trace import NEVER_MS, TIME_MAX_MS
 from roadstead.fleet.trace_frames import TracePods
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.traces.rewriting import ReportProgress, WrittenTrace, moved_ends, write_changed
-from roadstead.traces.spool import PodRow, Spool
+from roadstead.traces.spool import Spool, SpooledPod
 from roadstead.traces.strata import Strata
 
 COPY_MARK = "x"
@@ -145,7 +145,7 @@ def _counts(strata: Strata, classes: NDArray[np.int32], factor: float) -> NDArra
 
 
 class _Copies:
-    """Copies pods chunk by chunk. _last_ms: when the last pod of the chunk before arrived."""
+    """Copy pods chunk by chunk. _last_ms: when the last pod of the chunk before arrived."""
 
     def __init__(self, factor: float, seed: int, spool: Spool) -> None:
         self._factor, self._spool = factor, spool
@@ -177,7 +177,7 @@ class _Copies:
         names = tuple(map(str.__add__, found.names, suffixes))
         uids = tuple(map(str.__add__, found.uids, suffixes))
         if self._factor > 1:
-            self._spool.add_pods([PodRow(name, 0, 0, 0, 0) for name in names])
+            self._spool.add_pods([SpooledPod(name, 0, 0, 0, 0) for name in names])
         copies = TracePods(names, uids, found.pod_class, creation_ms, ends_ms, found.duration_ms)
         # The copies of a pod have random times; sorted within it, since later ones follow.
         return copies.rows(np.lexsort((creation_ms, rows)))

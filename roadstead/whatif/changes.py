@@ -1,6 +1,6 @@
 """Changes of a pod that may admit it: which there are, and how each changes the facts of the pod.
 
-Whether a change admits the pod is decided by scheduling, in `roadstead.whatif.admission`.
+Whether a change admits the pod is decided by scheduling, in `roadstead.whatif.smallest_changes`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What draining nodes does: where the pods go, what stays pending, what forbids an eviction.
+"""Draining of nodes: new nodes of the pods, pending pods, and forbidden evictions.
 
 All nodes are cordoned first. Then pods are evicted in rounds: in each round every pod whose budget
 still allows it, in the order of the nodes. The replacements of a round are scheduled together. A

@@ -1,4 +1,4 @@
-"""Which pods of a node must move, which end with it, and which evictions the budgets allow.
+"""Pods of a node that must move or end with it, and the evictions that budgets allow.
 
 Upstream: kubectl pkg/drain/filters.go, and the Eviction API in
 pkg/registry/core/pod/storage/eviction.go.
@@ -33,7 +33,7 @@ TWO_BUDGETS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class EvictionRules:
-    """What may be evicted, as the flags of `kubectl drain` say.
+    """Permitted evictions, as the flags of `kubectl drain` say.
 
     with_bare: pods without a controller, as --force. with_local_storage: pods with an emptyDir, as
     --delete-emptydir-data. local_storage: UIDs of pods that have one.

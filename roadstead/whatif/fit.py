@@ -1,4 +1,4 @@
-"""How many more replicas of some pods fit on a cluster, where, and what stops the next one.
+"""Number of further replicas that fit on a cluster, their nodes, and the next one's obstacle.
 
 A spec is a pod or workload that the user names; a round is `ratio` replicas of each. Replicas are
 submitted in batches and decided by the scheduler. A batch that does not fit is removed again and
@@ -20,9 +20,9 @@ from roadstead.inputs.find_pod import InputPod
 from roadstead.report.fit_result import AdmittingChange, FitNode, FitResult, FitSpec, Refusal
 from roadstead.report.pods import workload_of
 from roadstead.run import Progress, RunInputs, RunPlan
-from roadstead.whatif.admission import smallest_changes
 from roadstead.whatif.node_shapes import shape_of
 from roadstead.whatif.sandbox import OnProgress, Sandbox, Scheduled, ignore
+from roadstead.whatif.smallest_changes import smallest_changes
 
 FIRST_PODS: Final = 64
 """Pods of the first batch."""
@@ -121,7 +121,7 @@ def _without(inputs: RunInputs, question: FitQuestion) -> RunInputs:
 
 
 class _Counter:
-    """Counts rounds of replicas in a sandbox.
+    """Count rounds of replicas in a sandbox.
 
     nodes: node → replicas of complete rounds. refused: the spec that stops the next round; None if
     the limit stops it. The replicas of the refused round that did fit stay placed,

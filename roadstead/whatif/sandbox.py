@@ -13,8 +13,8 @@ from roadstead.config.settings import Settings
 from roadstead.cycle.batch import CompiledKernel
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import Pod, PodFacts, PodIdentity
-from roadstead.kernel.coverage import Coverage
-from roadstead.kernel.start import is_compiled, load, loaded
+from roadstead.kernel.compiled_code import is_compiled, load, loaded
+from roadstead.kernel.decision_counts import DecisionCounts
 from roadstead.local.run import LocalRun
 from roadstead.protocol.errors import InputError, RoadsteadError, cut_short
 from roadstead.queue.pods import QueueState
@@ -92,7 +92,7 @@ class Sandbox:
 
     def __init__(self, inputs: RunInputs, plan: RunPlan, progress: OnProgress = ignore) -> None:
         self._progress = progress
-        self._compiled_kernel = CompiledKernel(None, Coverage())
+        self._compiled_kernel = CompiledKernel(None, DecisionCounts())
         self._pods_submitted, self._kernel_pods = 0, KERNEL_PODS
         self._copies = 0
         self._now_s = 0.0

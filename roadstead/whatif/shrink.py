@@ -1,4 +1,4 @@
-"""Which nodes can be removed ("can go") while every pod keeps or finds a node.
+"""Nodes that can be removed ("can go") while every pod keeps or finds a node.
 
 Nodes are tried in order of use, the least used first. A group of nodes is cordoned and its pods
 are rescheduled; if every pod is placed and none is evicted for it, the group goes, otherwise all
@@ -69,7 +69,7 @@ def shrink(
 
 
 class _EmptyingSearch:
-    """Empties nodes of a sandbox, as many as possible.
+    """Empty nodes of a sandbox, as many as possible.
 
     gone: nodes that were emptied, in order. trials: so far. is_complete: every candidate was tried.
     """

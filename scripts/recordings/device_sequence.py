@@ -30,7 +30,7 @@ from scripts.recordings.devices import (
     as_error,
     expected_allocations,
 )
-from scripts.recordings.result import Json, Result, differing, differs, listed
+from scripts.recordings.result import Json, RecordingResult, differing, differs, listed
 
 STEPS = "steps"
 _OF_REFUSAL = ("message", "deallocated", "deallocatable")
@@ -55,13 +55,13 @@ class DeviceReplay:
         (name,) = {each.scheduler_name for each in case.config.profiles}
         self._profile = path.profile(name)
         self._nodes = {each.name for each in case.nodes}
-        self.result = Result(decisions=sum(each["op"] == "schedule" for each in self._ops))
+        self.result = RecordingResult(decisions=sum(each["op"] == "schedule" for each in self._ops))
 
     @property
     def _devices(self) -> DeviceState:
         return self._profile.storage.devices
 
-    def run(self) -> Result:
+    def run(self) -> RecordingResult:
         for at, (operation, step) in enumerate(zip(self._ops, self._steps, strict=True)):
             kind = str(operation["op"])
             if kind != "schedule":

@@ -21,7 +21,7 @@ from roadstead.facts.pod import PodIdentity
 from roadstead.protocol.status import Status
 from scripts.recordings.cases import Case
 from scripts.recordings.replay import failed, fleet_of
-from scripts.recordings.result import Json, Result, differing, listed
+from scripts.recordings.result import Json, RecordingResult, differing, listed
 
 EXTENDERS = "extenders"
 SCHEDULER = "scheduler"
@@ -86,11 +86,11 @@ class ExtendedReplay:
         self._extenders = Extenders(self._each)
         self.path = fleet_of(case, path_name, NodeSearch(extenders=self._extenders))
 
-    def run(self) -> Result:
+    def run(self) -> RecordingResult:
         """Decide and explain every recorded attempt."""
         expected = self._case.document["expected"]
         assert isinstance(expected, list)
-        result = Result(decisions=len(expected))
+        result = RecordingResult(decisions=len(expected))
         for (identity, facts), entry in zip(self._case.pending, expected, strict=True):
             pod = self.path.prepare(identity, facts)
             where = f"{self._case.path.name} {identity.key}"

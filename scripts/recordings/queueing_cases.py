@@ -23,7 +23,7 @@ from roadstead.facts.compile_storage import (
     compile_csi_node,
     compile_volume,
 )
-from roadstead.framework.changes import node_change_events, pod_change_events
+from roadstead.framework.change_events import node_change_events, pod_change_events
 from roadstead.framework.events import (
     ActionType,
     EventPod,

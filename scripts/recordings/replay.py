@@ -21,7 +21,7 @@ from scripts.recordings.devices import (
     in_flight_differences,
     theirs_of,
 )
-from scripts.recordings.result import Json, Result, differing, differs, listed
+from scripts.recordings.result import Json, RecordingResult, differing, differs, listed
 from scripts.recordings.sampling import SampledReplay, watched_search
 from scripts.recordings.sequence import STEPS, Replay
 
@@ -31,7 +31,7 @@ _APART = ("message", "postFilter")
 _OF_DECISION = ("node", "feasible", "bestSize", "bestTotal", "message")
 
 
-def replay(case: Case, path_name: str, *, explains: bool = True) -> Result:
+def replay(case: Case, path_name: str, *, explains: bool = True) -> RecordingResult:
     """Replay a case of any decision suite; a decision that raises counts as a difference.
 
     explains: also compares the results of all nodes, for pods that are decided on their own. All
@@ -59,10 +59,10 @@ def fleet_of(case: Case, path_name: str, node_search: NodeSearch | None = None) 
     return path
 
 
-def _replay_each(case: Case, path: DecisionPath, *, explains: bool) -> Result:
+def _replay_each(case: Case, path: DecisionPath, *, explains: bool) -> RecordingResult:
     expected = case.document[EXPECTED]
     assert isinstance(expected, list)
-    result = Result(decisions=len(expected))
+    result = RecordingResult(decisions=len(expected))
     for (identity, facts), entry in zip(case.pending, expected, strict=True):
         if facts.nominated_node_name:
             # The queue also has the pod's own nomination, which is ignored for the pod itself.
@@ -81,7 +81,7 @@ def _replay_each(case: Case, path: DecisionPath, *, explains: bool) -> Result:
 
 
 def _replay_decided(
-    path: DecisionPath, pod: PodInCycle, entry: Json, where: str, result: Result
+    path: DecisionPath, pod: PodInCycle, entry: Json, where: str, result: RecordingResult
 ) -> None:
     try:
         found = _decided_otherwise(path, pod, entry)
@@ -92,7 +92,7 @@ def _replay_decided(
 
 
 def _replay_explained(
-    path: DecisionPath, pod: PodInCycle, entry: Json, where: str, result: Result
+    path: DecisionPath, pod: PodInCycle, entry: Json, where: str, result: RecordingResult
 ) -> None:
     try:
         ours = path.explain(pod).as_expected()
@@ -108,7 +108,7 @@ def _replay_explained(
 
 
 def _replay_claims(
-    path: DecisionPath, pod: PodInCycle, entry: Json, where: str, result: Result
+    path: DecisionPath, pod: PodInCycle, entry: Json, where: str, result: RecordingResult
 ) -> None:
     """Replay a pod of the suite `dra`: explain it, allocate on nodes, and schedule it."""
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from scripts.recordings.result import Result
+from scripts.recordings.result import RecordingResult
 from scripts.recordings.suites import Answer
 
 COLUMNS = ("suite", "path", "cases", "decisions", "compared", "mismatches", "not supported yet")
@@ -12,14 +12,14 @@ MAX_SHOWN_CHARS = 400
 
 
 class Report:
-    """Adds up answers by suite and path, in the order of their first answer."""
+    """Add up answers by suite and path, in the order of their first answer."""
 
     def __init__(self) -> None:
-        self._rows: dict[tuple[str, str], tuple[list[Answer], Result]] = {}
+        self._rows: dict[tuple[str, str], tuple[list[Answer], RecordingResult]] = {}
 
     def add(self, answer: Answer) -> None:
         key = (answer.suite, answer.path_name)
-        answers, total = self._rows.setdefault(key, ([], Result()))
+        answers, total = self._rows.setdefault(key, ([], RecordingResult()))
         answers.append(answer)
         total.add(answer.result)
 
@@ -78,7 +78,7 @@ class Report:
         )
 
 
-def notes_on(total: Result) -> Iterable[str]:
+def notes_on(total: RecordingResult) -> Iterable[str]:
     """Yield what is missing, the most frequent first."""
     for what, count in total.unsupported.most_common():
         yield f"{count:,} not supported yet: {what}"

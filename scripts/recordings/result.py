@@ -21,7 +21,7 @@ def listed(value: object) -> list[Any]:
 
 
 @dataclass(slots=True)
-class Result:
+class RecordingResult:
     """The result of recorded decisions on one path.
 
     decisions: how many the recordings have. compared: how many were compared with ours.
@@ -51,7 +51,7 @@ class Result:
         text = f"{what}: {field}" if field else what
         self.ours.setdefault(key, []).append({**named, "unsupported": text})
 
-    def add(self, other: Result) -> None:
+    def add(self, other: RecordingResult) -> None:
         """Add counts and mismatches of another case, but not its answers."""
         self.decisions += other.decisions
         self.compared += other.compared

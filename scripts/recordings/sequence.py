@@ -17,7 +17,7 @@ from roadstead.framework.profile import Profile
 from roadstead.local.decision_paths import DecisionPath
 from roadstead.protocol.errors import UnsupportedError
 from scripts.recordings.cases import Case, compile_node_manifest
-from scripts.recordings.result import Json, Result, differing
+from scripts.recordings.result import Json, RecordingResult, differing
 
 STEPS = "steps"
 MAX_BATCH = 256
@@ -35,9 +35,9 @@ class Replay:
         self._steps: Sequence[Json] = steps
         self._bound: dict[str, tuple[str, PodFacts]] = {}
         self._batch = MAX_BATCH
-        self.result = Result(decisions=sum(each["op"] == "schedule" for each in ops))
+        self.result = RecordingResult(decisions=sum(each["op"] == "schedule" for each in ops))
 
-    def run(self) -> Result:
+    def run(self) -> RecordingResult:
         at = 0
         while at < len(self._ops):
             if self._ops[at]["op"] == "schedule":

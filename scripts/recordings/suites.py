@@ -27,7 +27,7 @@ from scripts.recordings.queueing_cases import (
     hint_check,
 )
 from scripts.recordings.replay import EXPECTED, failed, replay
-from scripts.recordings.result import Json, Result, differing
+from scripts.recordings.result import Json, RecordingResult, differing
 
 DECISION_SUITES = (
     *("static", "profiles", "preemption", "sequence", "openb", "sampling", EXTENDERS),
@@ -76,7 +76,7 @@ class Answer:
     suite: str
     path_name: str
     header: Json
-    result: Result
+    result: RecordingResult
 
 
 def run_file(
@@ -123,7 +123,7 @@ def _run(
     case: Callable[[], Case],
     *,
     explains: bool,
-) -> Result:
+) -> RecordingResult:
     try:
         if suite == EXTENDERS:
             result = ExtendedReplay(case(), path_name).run()
@@ -139,8 +139,8 @@ def _run(
     return result
 
 
-def _check(file: Path, document: Json, checks: Mapping[str, Check | OfDocument]) -> Result:
-    result = Result(decisions=sum(len(_elements(document, key)) for key in checks))
+def _check(file: Path, document: Json, checks: Mapping[str, Check | OfDocument]) -> RecordingResult:
+    result = RecordingResult(decisions=sum(len(_elements(document, key)) for key in checks))
     for key, made in checks.items():
         check = made.open(file, document) if isinstance(made, OfDocument) else made
         for index, case in enumerate(_elements(document, key)):
@@ -169,8 +169,8 @@ def decisions_in(document: Json, suite: str) -> int:
     )
 
 
-def _all_failed(decisions: int, why: str) -> Result:
-    result = Result(decisions=decisions, mismatches=[why])
+def _all_failed(decisions: int, why: str) -> RecordingResult:
+    result = RecordingResult(decisions=decisions, mismatches=[why])
     if decisions:
         result.unsupported[AFTER_FAILURE] = decisions
     return result

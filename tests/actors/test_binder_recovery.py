@@ -13,7 +13,7 @@ from roadstead.actors.messages.recovery import PodNodes, PodRemoval, Uids
 from roadstead.binder.pods import BinderHaltedError
 from roadstead.cache.volumes import CacheVolumes
 from roadstead.facts.cluster import ClusterFacts
-from roadstead.facts.rules import Rules
+from roadstead.facts.filter_rules import Rules
 from roadstead.facts.run_mark import RunMark
 from roadstead.journal.files import FileJournal
 from roadstead.storage.claim_messages import BoundVolumes

@@ -18,8 +18,9 @@ from roadstead.actors.worker.table_follower import TableFollower
 from roadstead.cache import CacheState
 from roadstead.nodes.table import NodeTable
 from roadstead.placements import DeltaKind
-from roadstead.protocol.codec import from_wire, pack, to_wire, unpack
+from roadstead.protocol.codec import from_wire, to_wire
 from roadstead.protocol.errors import RoadsteadError
+from roadstead.protocol.plain_data import pack, unpack
 from tests.actors.world import NOBODY, Fake, Fakes, batch_of, lines, plan_of, turns, until
 from tests.builders import node, pod
 from tests.strategies import ZONE

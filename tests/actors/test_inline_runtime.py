@@ -13,7 +13,7 @@ from roadstead.actors.messages import (
     node_batch,
 )
 from roadstead.actors.runtime.inline import InlineRuntime
-from roadstead.protocol.codec import CodecError, DecodeLimits
+from roadstead.protocol.plain_data import CodecError, DecodeLimits
 from tests.actors.world import GENEROUS_S, turns, until
 from tests.builders import node
 

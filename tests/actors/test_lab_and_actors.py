@@ -13,8 +13,8 @@ from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import Pod, PodAffinityTerm, PodFacts, SpreadConstraint
 from roadstead.facts.selectors import LabelSelector
 from roadstead.facts.taints import Taint
-from roadstead.kernel.coverage import Coverage
-from roadstead.kernel.start import load
+from roadstead.kernel.compiled_code import load
+from roadstead.kernel.decision_counts import DecisionCounts
 from roadstead.run import RunPlan
 from roadstead.simulator.virtual_cluster import VirtualCluster
 from tests.actors.world import identity, inputs_of, plan_of, run_inline
@@ -88,7 +88,7 @@ def facts_of(draw: random.Random) -> PodFacts:
 
 @cache
 def kernel() -> CompiledKernel:
-    return CompiledKernel(load(), Coverage())
+    return CompiledKernel(load(), DecisionCounts())
 
 
 class Lab:

@@ -10,7 +10,7 @@ from roadstead.actors.messages import STATUS, ActorStatus
 from roadstead.actors.process_warnings import MAX_CHARS, MAX_LINES, ProcessWarnings, WarningLimit
 from roadstead.actors.runtime.dispatch import Dispatcher
 from roadstead.actors.supervisor.statuses import Statuses
-from roadstead.protocol.codec import DecodeLimits
+from roadstead.protocol.plain_data import DecodeLimits
 from tests.actors.world import Fake, plan_of
 
 LIMITS = DecodeLimits(max_bytes=100_000)

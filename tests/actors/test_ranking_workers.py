@@ -12,7 +12,7 @@ from roadstead.actors.supervisor import factories
 from roadstead.actors.worker.actor import WorkerActor
 from roadstead.config.settings import Settings
 from roadstead.fleet.generate import generate_fleet
-from roadstead.kernel.start import load
+from roadstead.kernel.compiled_code import load
 from roadstead.run import RunPlan
 from tests.actors.hampered_workers import SEVERAL, SlowToFollow, decided, given, never
 from tests.actors.world import inputs_of, placed, run_inline, schedulers_of

@@ -14,8 +14,8 @@ from roadstead.actors.messages import STATUS, ActorStatus
 from roadstead.actors.runtime import ray_host
 from roadstead.actors.runtime.ray_host import HostSetup, RayHost
 from roadstead.actors.runtime.ray_refs import parts_of
-from roadstead.protocol.codec import DecodeLimits
 from roadstead.protocol.errors import InputError
+from roadstead.protocol.plain_data import DecodeLimits
 from tests.actors.world import until
 
 LIMITS = DecodeLimits(max_bytes=1000)

@@ -10,7 +10,7 @@ from ray._private import worker
 from roadstead.actors.runtime import ray_session
 from roadstead.actors.runtime.ray_node import ignore_dropped_references
 from roadstead.actors.runtime.ray_runtime import RayRuntime
-from roadstead.protocol.codec import DecodeLimits
+from roadstead.protocol.plain_data import DecodeLimits
 from tests.actors.test_ray_faults import ROOT
 from tests.actors.world import ray_left
 

@@ -10,7 +10,7 @@ from ray.exceptions import RayActorError
 from roadstead.actors.runtime import ray_logs
 from roadstead.actors.runtime.ray_logs import PART_BYTES, NodeLogs, RunLogs, gather
 from roadstead.actors.runtime.ray_placement import RayNode
-from roadstead.protocol.codec import pack
+from roadstead.protocol.plain_data import pack
 from tests.actors.world import GENEROUS_S
 
 H1 = RayNode("aaaaaaaa1", "h1", "10.0.0.1", 7000, 4.0, 4.0)

@@ -22,7 +22,7 @@ from roadstead.actors.runtime.ray_session import SYSTEM_CONFIG, RaySession
 from roadstead.actors.runtime.ray_target import RayTarget
 from roadstead.config.settings import Settings
 from roadstead.fleet.generate import generate_fleet
-from roadstead.protocol.codec import DecodeLimits
+from roadstead.protocol.plain_data import DecodeLimits
 from roadstead.run import RunPlan
 from tests.actors.world import GENEROUS_S, inputs_of, ray_left
 

@@ -9,7 +9,7 @@ from roadstead.actors.interface import NOTHING
 from roadstead.actors.messages import STATUS
 from roadstead.actors.runtime import ray_child, ray_node, ray_runtime, ray_session
 from roadstead.actors.runtime.ray_runtime import RayRuntime
-from roadstead.protocol.codec import DecodeLimits
+from roadstead.protocol.plain_data import DecodeLimits
 from tests.actors.test_ray_runtime import Speaker
 from tests.actors.world import GENEROUS_S, ray_left
 

@@ -21,8 +21,9 @@ from roadstead.actors.sweeps.ray_tasks import RayTasks
 from roadstead.cli.stress_product import PARAMETERS
 from roadstead.config.settings import load_settings
 from roadstead.lab.studies import OMEGA
-from roadstead.protocol.codec import Envelope, pack
+from roadstead.protocol.codec import Envelope
 from roadstead.protocol.errors import InputError
+from roadstead.protocol.plain_data import pack
 from roadstead.sweeps.carry_out import NoStore, Processes, carry_out
 from roadstead.sweeps.core import MAX_ATTEMPTS, TaskLostError
 from roadstead.sweeps.drivers import Lost

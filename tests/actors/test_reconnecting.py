@@ -7,7 +7,7 @@ from roadstead.actors.messages import STATUS, ActorStatus
 from roadstead.actors.messages.process import FENCE, Fences
 from roadstead.actors.runtime.inline import InlineRuntime
 from roadstead.actors.runtime.reconnecting import IncarnationFactory
-from roadstead.protocol.codec import DecodeLimits
+from roadstead.protocol.plain_data import DecodeLimits
 from tests.actors.world import GENEROUS_S
 
 

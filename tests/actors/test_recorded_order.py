@@ -16,8 +16,8 @@ from roadstead.fleet.generate import generate_fleet
 from roadstead.journal.disk import RealDisk
 from roadstead.journal.records import JournalRecord, RecordKind
 from roadstead.journal.segments import Reader
-from roadstead.kernel.coverage import Coverage
-from roadstead.kernel.start import load
+from roadstead.kernel.compiled_code import load
+from roadstead.kernel.decision_counts import DecisionCounts
 from roadstead.run import RunInputs, RunPlan
 from roadstead.simulator.virtual_cluster import VirtualCluster
 from tests.actors.world import inputs_of
@@ -31,7 +31,7 @@ def records_of(journal: Path) -> list[JournalRecord]:
 
 def play(records: list[JournalRecord], pods: dict[str, Pod], plan: RunPlan) -> dict[str, str]:
     """Play records in virtual time; compare each bind, and return the nodes of the pods."""
-    cluster = VirtualCluster(plan, CompiledKernel(load(), Coverage()))
+    cluster = VirtualCluster(plan, CompiledKernel(load(), DecisionCounts()))
     nodes: dict[str, str] = {}
     for at, record in enumerate(records):
         now_s = float(at)

@@ -17,7 +17,7 @@ from roadstead.config.settings import Settings
 from roadstead.cycle import scheduling_cycle
 from roadstead.cycle.needs import YieldToMessages
 from roadstead.framework.hint_map import HintMap
-from roadstead.kernel.start import load
+from roadstead.kernel.compiled_code import load
 from roadstead.run import RunPlan
 from tests.actors import fleets
 from tests.actors.test_preemption_runs import FULL, URGENT, gone, running

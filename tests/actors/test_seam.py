@@ -22,21 +22,14 @@ from roadstead.actors.interface import (
 from roadstead.actors.messages import ADD_NODES, BOUND, STATUS, ActorStatus, BoundPage, PageRequest
 from roadstead.actors.runtime.dispatch import Dispatcher
 from roadstead.config.errors import ConfigError, Problem
-from roadstead.protocol.codec import (
-    CodecError,
-    DecodeLimits,
-    Envelope,
-    from_wire,
-    pack,
-    to_wire,
-    unpack,
-)
+from roadstead.protocol.codec import Envelope, from_wire, to_wire
 from roadstead.protocol.errors import (
     IllegalTransitionError,
     InputError,
     RoadsteadError,
     UnsupportedError,
 )
+from roadstead.protocol.plain_data import CodecError, DecodeLimits, pack, unpack
 
 LIMITS = DecodeLimits(max_bytes=10_000)
 

@@ -13,7 +13,7 @@ from roadstead.actors.scheduler.scheduler_nodes import SchedulerNodes
 from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.batch_builder import BatchBuilder
 from roadstead.cycle.needs import ApplyWaiting, CatchUpTimeoutError, YieldToMessages
-from roadstead.cycle.scheduling_cycle import decide_batch, with_held_table
+from roadstead.cycle.scheduling_cycle import decide_batch, with_locked_table
 from roadstead.framework.tie_break import TieBreak
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.run import build_profiles
@@ -77,7 +77,7 @@ class World:
             self.row_versions = self.nodes.row_versions(decisions)
             return decisions
 
-        return await drive(with_held_table(self.nodes, batch()), handle)
+        return await drive(with_locked_table(self.nodes, batch()), handle)
 
     def counted(self):
         return sum(self.nodes.table.row_facts(name)["pod_count"] for name in ("a1", "b1"))

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from roadstead.actors.runs.lab_run import node_profiles
 from roadstead.actors.runs.launch import ActorLauncher
-from roadstead.actors.runs.stress import node_profiles
 from roadstead.config.settings import Settings
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.invariants.checker import check

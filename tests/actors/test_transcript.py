@@ -37,8 +37,9 @@ from roadstead.actors.runtime.transcript import (
     read_transcript,
 )
 from roadstead.journal import JournalError
-from roadstead.protocol.codec import CodecError, DecodeLimits, Envelope, pack
+from roadstead.protocol.codec import Envelope
 from roadstead.protocol.errors import IllegalTransitionError
+from roadstead.protocol.plain_data import CodecError, DecodeLimits, pack
 
 LIMITS = DecodeLimits()
 ILLEGAL = IllegalTransitionError("queue: u1: lease is not allowed in state done")

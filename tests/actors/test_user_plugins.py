@@ -12,8 +12,8 @@ from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.actors.runtime.ray_host import HostSetup, RayHost
 from roadstead.config.settings import Settings
 from roadstead.fleet.generate import generate_fleet
-from roadstead.protocol.codec import DecodeLimits
 from roadstead.protocol.errors import InputError
+from roadstead.protocol.plain_data import DecodeLimits
 from roadstead.run import RunPlan
 from tests.actors.world import inputs_of, ray_left
 

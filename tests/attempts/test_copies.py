@@ -201,7 +201,7 @@ def test_a_lost_bind_is_queried_and_nothing_is_undone_before_the_answer():
     [
         (BindOutcome.CONFLICT, ["Forget", "RequeuePods"]),
         (BindOutcome.FAILED, ["Forget", "RequeuePods", "SendReports"]),
-        (BindOutcome.TAKEN, ["Forget", "Done"]),
+        (BindOutcome.BOUND_ELSEWHERE, ["Forget", "Done"]),
         (BindOutcome.GONE, ["Forget"]),
     ],
 )

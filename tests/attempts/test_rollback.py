@@ -191,7 +191,7 @@ def test_a_failed_bind_is_undone_and_retried_after_backoff():
 def test_a_pod_bound_by_another_attempt_is_undone_and_done_for_the_queue():
     world = World()
     world.binding()
-    effects = world.answer(BindOutcome.TAKEN)
+    effects = world.answer(BindOutcome.BOUND_ELSEWHERE)
     assert kinds(effects) == ["Forget", "Done"]
     assert effects[1] == Done(1, ("u1",))
     assert world.log[-2:] == UNDONE

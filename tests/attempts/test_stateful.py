@@ -96,7 +96,7 @@ class Cluster:
             if self.queue[one.uid] == "deleted":
                 outcome = BindOutcome.GONE
             elif one.uid in self.bound:
-                outcome = BindOutcome.TAKEN
+                outcome = BindOutcome.BOUND_ELSEWHERE
             if outcome is BindOutcome.BOUND:
                 assert self.counted[one.uid] == one.token, "a bound pod is counted"
                 self.bound[one.uid] = one.token
@@ -208,7 +208,7 @@ class CoreMachine(RuleBasedStateMachine):
     @rule(data=st.data(), outcome=st.sampled_from([BindOutcome.BOUND, *BindOutcome]))
     def binder_gets_a_request(self, data, outcome):
         one = self.draw(data, self.cluster.to_binder, "attempt")
-        if outcome in (BindOutcome.GONE, BindOutcome.TAKEN):
+        if outcome in (BindOutcome.GONE, BindOutcome.BOUND_ELSEWHERE):
             outcome = BindOutcome.FAILED
         self.cluster.to_core.append(self.cluster.bind(one, outcome))
 

@@ -1,4 +1,4 @@
-"""Each transition of the cycle's table leads to its target; any other pair raises without a
+"""Each transition of the attempts' table leads to its target; any other pair raises without a
 change.
 """
 
@@ -30,7 +30,7 @@ STANDING = [state for state in AttemptState if state not in PASSING]
 OUTCOMES = {
     E.COMMIT: BindOutcome.BOUND,
     E.REFUSE: BindOutcome.CONFLICT,
-    E.TAKE: BindOutcome.TAKEN,
+    E.BOUND_ELSEWHERE: BindOutcome.BOUND_ELSEWHERE,
     E.FAIL: BindOutcome.FAILED,
 }
 ENDS_WITH = {
@@ -128,7 +128,7 @@ def test_every_live_pod_can_be_leased_again_and_deleted():
 
 def test_only_the_binder_or_the_end_of_the_pod_ends_a_binding_attempt():
     ends = {event for state, event, target in ARROWS if state in AT_BINDER and target in ENDED}
-    assert ends == {E.COMMIT, E.REFUSE, E.FAIL, E.TAKE, E.DELETE}
+    assert ends == {E.COMMIT, E.REFUSE, E.FAIL, E.BOUND_ELSEWHERE, E.DELETE}
 
 
 def test_after_permit_a_pod_cannot_become_unschedulable():

@@ -27,7 +27,7 @@ from roadstead.fleet.generate import generate_fleet
 from roadstead.invariants.checker import check
 from roadstead.journal.disk import RealDisk
 from roadstead.journal.segments import Reader
-from roadstead.kernel import start
+from roadstead.kernel import compiled_code
 from tests.actors.world import GENEROUS_S, plan_of
 from tests.bench.cases import measured_pods, node_count
 from tests.bench.sessions import bench, launched
@@ -368,7 +368,7 @@ def test_the_reference_decides_all_pods_if_the_kernel_can_not_be_loaded(monkeypa
     def broken(tell=None):
         raise ImportError("no numba")
 
-    monkeypatch.setattr(start, "load", broken)
+    monkeypatch.setattr(compiled_code, "load", broken)
     monkeypatch.setattr(kernel_loader, "load", broken)
     monkeypatch.setattr(kernel_loader, "loaded", lambda: None)
 

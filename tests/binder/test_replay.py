@@ -13,9 +13,9 @@ from roadstead.binder.recovery import (
     split_by_kind,
 )
 from roadstead.facts.cluster import ClusterFacts
+from roadstead.facts.filter_rules import Rules
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
-from roadstead.facts.rules import Rules
 from roadstead.facts.run_mark import BEGUN, EPOCH, VOID, RunMark
 from roadstead.journal import JournalRecord, RecordKind
 from roadstead.protocol.errors import IllegalTransitionError

@@ -9,7 +9,7 @@ from roadstead.cel.regexes import RegexError, compile_regex, find_all
 from roadstead.cel.semver import SemverError, parse_loose_semver, parse_semver
 from roadstead.cel.times import parse_duration, parse_timestamp, timestamp_text
 from roadstead.cel.urls import UrlError, parse_url
-from roadstead.cel.values import Duration, Uint, double_text, encoded_key, equal
+from roadstead.cel.values import DurationValue, Uint, double_text, encoded_key, equal
 from tests.cel.evaluating import evaluate, holds
 
 
@@ -117,8 +117,8 @@ def test_patterns_are_those_of_re2() -> None:
 
 
 def test_durations_and_times() -> None:
-    assert parse_duration("1h1.5s") == Duration(3_601_500_000_000)
-    assert parse_duration("-0") == Duration(0)
+    assert parse_duration("1h1.5s") == DurationValue(3_601_500_000_000)
+    assert parse_duration("-0") == DurationValue(0)
     assert [parse_duration(text) for text in ("", "1", "1d", "s", "9999999h")] == [None] * 5
     assert [parse_timestamp(text) for text in ("", "2024-01-01", "2024-13-01T00:00:00Z")] == [
         None

@@ -12,8 +12,8 @@ from rich.live import Live
 
 from roadstead.cli import live_demo
 from roadstead.cli.live_view import (
-    Frame,
     LineView,
+    LiveFrame,
     TerminalView,
     ZoneFrame,
     clock,
@@ -30,7 +30,7 @@ from tests.cli.conftest import Run
 from tests.simulator.plays import plan_of, played
 
 HOUR_US = 3_600_000_000
-FRAME = Frame(
+FRAME = LiveFrame(
     14 * HOUR_US, 20, 3, 1_000, (ZoneFrame("a", 4, 4, 15, 0.5), ZoneFrame("b", 4, 1, 5, 0.25))
 )
 SHORT = """
@@ -126,12 +126,12 @@ def test_lines_show_every_event_and_the_fleet_now_and_then(
 ) -> None:
     view = LineView()
     for hour in range(5):
-        view.frame(Frame(hour * HOUR_US, hour, 0, 0, ()))
+        view.frame(LiveFrame(hour * HOUR_US, hour, 0, 0, ()))
     for name in ("n1", "n2", "n3"):
         view.event(9 * HOUR_US // 2, Note("lost", name, "zone b"))
     view.event(9 * HOUR_US // 2, Note("drained", "n4"))
-    view.frame(Frame(5 * HOUR_US, 0, 0, 0, ()))
-    view.frame(Frame(6 * HOUR_US, 0, 0, 0, ()))
+    view.frame(LiveFrame(5 * HOUR_US, 0, 0, 0, ()))
+    view.frame(LiveFrame(6 * HOUR_US, 0, 0, 0, ()))
 
     lines = capsys.readouterr().err.splitlines()
     assert [line[:5] for line in lines] == ["00:00", "02:00", "04:00", "04:30", "04:30", "06:00"]

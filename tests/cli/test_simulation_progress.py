@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from roadstead.cli.simulating import SILENT_MAX_S, shown_runs
+from roadstead.cli.simulate_run import SILENT_MAX_S, shown_runs
 
 MINUTE_US = 60_000_000
 

@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.api.product_runs import settings_of
-from roadstead.cli import stressing
+from roadstead.cli import stress_run
 from roadstead.cli.main import build_cli
 from roadstead.cli.stress_plan import preset_definition, study_of, with_flags
 from roadstead.cli.stress_product import PARAMETERS, is_possible, is_repeated
@@ -165,7 +165,7 @@ def test_an_axis_with_other_values_keeps_its_place():
     [("ray", 9.0, True), ("inline", 4.0, True), ("ray", 1.0, False), ("virtual", 9.0, False)],
 )
 def test_speed_on_a_busy_machine_gets_a_warning(engine, load, is_told):
-    assert ("load" in stressing.busy_note(engine, load, cores=4)) == is_told
+    assert ("load" in stress_run.busy_note(engine, load, cores=4)) == is_told
 
 
 def test_a_file_sets_the_same_parameters_as_flags_which_override_it(stress, tmp_path):

@@ -5,7 +5,7 @@ import pytest
 from roadstead.cli import sweep_progress
 from roadstead.cli.sweep_progress import CombinationLines, SweepProgress
 from roadstead.lab.scenario_sweep import ScenarioSweep
-from roadstead.sweeps.tasks import Counts
+from roadstead.sweeps.tasks import TaskCounts
 
 
 def named(number):
@@ -22,7 +22,7 @@ def test_plain_lines_count_runs_and_estimate_the_remaining_time_once_it_is_known
     show = SweepProgress(named, lambda: next(times))
 
     for done in range(4):
-        show(Counts(4, done, running=1), last=done)
+        show(TaskCounts(4, done, running=1), last=done)
 
     assert capsys.readouterr().err.splitlines() == [
         "0 of 4 runs done, 1 running: load 0.0",
@@ -36,7 +36,7 @@ def test_runs_of_an_earlier_sweep_do_not_make_the_estimate_shorter(capsys):
     times = iter((0.0, 120.0))
     show = SweepProgress(named, lambda: next(times))
 
-    show(Counts(100, 51, running=1, restored=50), last=51)
+    show(TaskCounts(100, 51, running=1, restored=50), last=51)
 
     assert ", about 98 min left" in capsys.readouterr().err
 
@@ -45,7 +45,7 @@ def test_a_long_sweep_prints_few_lines_and_each_loss(capsys):
     show = SweepProgress(named)
 
     for done in range(1000):
-        show(Counts(1000, done, running=8, losses=int(done > 500)), last=done)
+        show(TaskCounts(1000, done, running=8, losses=int(done > 500)), last=done)
 
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == sweep_progress.LINES + 1
@@ -56,9 +56,9 @@ def test_a_terminal_gets_one_changing_line_and_then_a_new_one(monkeypatch, capsy
     on_terminal(monkeypatch)
     show = SweepProgress(named)
 
-    show(Counts(2, 0, running=1), last=0)
-    show(Counts(2, 0, running=1), last=0)
-    show(Counts(2, 2), last=1)
+    show(TaskCounts(2, 0, running=1), last=0)
+    show(TaskCounts(2, 0, running=1), last=0)
+    show(TaskCounts(2, 2), last=1)
     show.end()
     show.end()
 
@@ -71,7 +71,7 @@ def test_a_note_begins_on_a_new_line(monkeypatch, capsys):
     on_terminal(monkeypatch)
     show = SweepProgress(named)
 
-    show(Counts(2, 0, running=1), last=0)
+    show(TaskCounts(2, 0, running=1), last=0)
     show.note("Left out: h2")
 
     assert capsys.readouterr().err.endswith("load 0.0\nLeft out: h2\n")
@@ -81,7 +81,7 @@ def test_a_result_replaces_the_changing_line(monkeypatch, capsys):
     on_terminal(monkeypatch)
     show = SweepProgress(named)
 
-    show(Counts(2, 0, running=1), last=0)
+    show(TaskCounts(2, 0, running=1), last=0)
     show.result("load 0.0: wait 7 s")
     show.result("load 0.1: wait 8 s")
 
@@ -96,7 +96,7 @@ def test_a_result_replaces_the_changing_line(monkeypatch, capsys):
 def test_a_line_is_no_wider_than_the_terminal(monkeypatch, capsys, columns, shown):
     on_terminal(monkeypatch, columns)
 
-    SweepProgress(named)(Counts(2, 0, running=1), last=0)
+    SweepProgress(named)(TaskCounts(2, 0, running=1), last=0)
 
     assert capsys.readouterr().err == f"\r\033[K{shown}"
 

@@ -151,7 +151,7 @@ def test_the_kernels_state_of_one_class_is_not_used_for_another_that_spreads_ali
 
     assert one.node_name == "n-a"
     assert decided("larger", spreading(200)).node_name == "n-a"
-    assert ours.cycle.compiled_kernel.coverage.by_kernel == 3
+    assert ours.cycle.compiled_kernel.decision_counts.by_kernel == 3
 
 
 WEB, NEAR_DB = {"app": "web"}, (fleets.near(fleets.apps("db")),)

@@ -29,8 +29,8 @@ from roadstead.facts.pod import PodIdentity
 from roadstead.framework.plugin import Handle
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import TieBreak
-from roadstead.kernel.coverage import Coverage
-from roadstead.kernel.start import load
+from roadstead.kernel.compiled_code import load
+from roadstead.kernel.decision_counts import DecisionCounts
 from roadstead.nodes.table import NodeTable
 from roadstead.plugins.dynamic_resources import DynamicResources
 from roadstead.plugins.in_tree import in_tree_registry
@@ -129,7 +129,7 @@ class Batches(World):
 
     def __init__(self, devices, *, kernel, timeout_s=10.0):
         super().__init__(devices, timeout_s=timeout_s)
-        self.coverage = Coverage()
+        self.coverage = DecisionCounts()
         code = CompiledKernel(load(), self.coverage) if kernel else None
         self.cycle = BatchBuilder(
             self.table, {NAME: self.profile}, RANDOM, compiled_kernel=code, allocates_devices=True

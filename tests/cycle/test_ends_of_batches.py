@@ -117,7 +117,7 @@ def test_pods_decided_by_the_kernel_and_by_the_reference_are_one_batch():
 
     assert both[0] == both[1]
     assert (both[0][0][4], both[0][1]) == (None, 7)
-    assert world.compiled_kernel.coverage.by_kernel == 6
+    assert world.compiled_kernel.decision_counts.by_kernel == 6
     counts = [world.nodes.table.row_facts(name)["pod_count"] for name in ("n1", "n2")]
     assert sum(counts) == 6, "the table has all placed pods"
 

@@ -21,12 +21,13 @@ from roadstead.facts.wire import encode_facts
 from roadstead.framework.plugin import Handle
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import TieBreak
-from roadstead.kernel.coverage import Coverage
-from roadstead.kernel.start import load
+from roadstead.kernel.compiled_code import load
+from roadstead.kernel.decision_counts import DecisionCounts
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.nodes.table import NodeTable
 from roadstead.plugins.in_tree import in_tree_registry
-from roadstead.protocol.codec import from_wire, pack, to_wire, unpack
+from roadstead.protocol.codec import from_wire, to_wire
+from roadstead.protocol.plain_data import pack, unpack
 from tests.builders import node, pod, require, taint
 from tests.inside import kernel_totals
 
@@ -46,7 +47,7 @@ class Side:
         self.cycle = BatchBuilder(
             self.table, {NAME: self.profile}, tie_break or TieBreak("random", 7)
         )
-        self.cycle.compiled_kernel = CompiledKernel(load(), Coverage())
+        self.cycle.compiled_kernel = CompiledKernel(load(), DecisionCounts())
         self.own = RowsByArrival(self.table)
         self.ranker = Ranker(self.own, self.table, {NAME: self.profile})
 
@@ -93,7 +94,7 @@ class Fleet:
         for number, side in enumerate(self.workers):
             here = [name for name in touched if side.table.has_node(name)]
             changed = side.table.arrivals[side.table.rows_of(here)].astype(np.int64)
-            answer = side.ranker.rank(ask, CompiledKernel(load(), Coverage()), changed)
+            answer = side.ranker.rank(ask, CompiledKernel(load(), DecisionCounts()), changed)
             answers[number] = from_wire(RankAnswer, unpack(pack(to_wire(answer))))
         return answers, [each.signature for each in new], draws, rows
 

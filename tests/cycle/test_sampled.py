@@ -115,7 +115,7 @@ def test_the_kernel_decides_sampled_pods(few_are_enough):
 
     assert [each[1] for each in decided] == ["n0", "n2", "n4", "n1"]
     assert [each[2] for each in decided] == [2] * 4
-    assert ours.cycle.compiled_kernel.coverage.by_kernel == 4
+    assert ours.cycle.compiled_kernel.decision_counts.by_kernel == 4
     assert ours.node_search.start == 2
 
 
@@ -130,7 +130,7 @@ def test_a_search_starts_among_the_remaining_nodes(few_are_enough, start):
     ours.node_search.start = theirs.node_search.start = start
 
     assert play(ours, world) == play(theirs, world)
-    assert ours.cycle.compiled_kernel.coverage.by_kernel == 4
+    assert ours.cycle.compiled_kernel.decision_counts.by_kernel == 4
     assert ours.node_search.start == theirs.node_search.start
 
 

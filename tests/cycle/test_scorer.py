@@ -25,7 +25,8 @@ from roadstead.framework.worker_results import worker_calls
 from roadstead.nodes.changed_nodes import ChangedNodes
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.nodes.table import NodeTable
-from roadstead.protocol.codec import from_wire, pack, to_wire, unpack
+from roadstead.protocol.codec import from_wire, to_wire
+from roadstead.protocol.plain_data import pack, unpack
 from roadstead.protocol.status import SKIP, SUCCESS, error
 from tests.builders import ROW_PLUGINS, advance, node, pod, profile_of, table_of
 from tests.peculiar_plugins import FailsOnSomeNodes, FailsToScore, LikesDigits, LikesFewPods

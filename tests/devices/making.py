@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from roadstead.devices import Allocator, DeviceGates, SelectorError
+from roadstead.devices import Allocator, DeviceGates, DeviceSelectorError
 from roadstead.facts.devices import (
     AttributeFacts,
     ClaimSpec,
@@ -42,7 +42,7 @@ class StubSelector:
         domain, name, wanted = found.groups()
         values = {each.name: each.value for each in device.attributes}
         if domain != driver or name not in values:
-            raise SelectorError(f"no such key: {name}")
+            raise DeviceSelectorError(f"no such key: {name}")
         return values[name] == wanted
 
 
@@ -57,7 +57,7 @@ def model_is(model: str, driver: str = GPU) -> str:
 
 def compile_stub(expression: str) -> StubSelector:
     if expression == "1":
-        raise SelectorError("compilation failed")
+        raise DeviceSelectorError("compilation failed")
     return StubSelector(expression)
 
 

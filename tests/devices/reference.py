@@ -6,7 +6,7 @@ the pools that the allocator under test has gathered.
 
 from dataclasses import dataclass, field
 
-from roadstead.devices import SelectorError
+from roadstead.devices import DeviceSelectorError
 from roadstead.facts.taints import tolerated
 from roadstead.protocol.quantity import parse_quantity
 
@@ -89,7 +89,7 @@ class Reference:
                 try:
                     if not self.compile(expression).matches(device.id[0], device.facts):
                         return False
-                except SelectorError as error:
+                except DeviceSelectorError as error:
                     text = f"{owner}: selector #{number}: CEL runtime error: {error}"
                     raise Refused(text) from error
         return True

@@ -8,8 +8,9 @@ from roadstead.facts.cluster import ClusterFacts, SelectsPods, compile_cluster
 from roadstead.facts.disruption import DisruptionBudget, compile_budgets
 from roadstead.facts.parse_selectors import SelectorError
 from roadstead.facts.selectors import LabelSelector, Requirement
-from roadstead.protocol.codec import from_wire, pack, to_wire, unpack
+from roadstead.protocol.codec import from_wire, to_wire
 from roadstead.protocol.objects import validate
+from roadstead.protocol.plain_data import pack, unpack
 
 WEB = LabelSelector((Requirement("app", "In", ("web",)),))
 BROKEN = {"matchExpressions": [{"key": "a", "operator": "Near"}]}

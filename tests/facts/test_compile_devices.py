@@ -28,10 +28,11 @@ from roadstead.facts.devices import (
 from roadstead.facts.pod import PodClaim
 from roadstead.facts.selectors import NodeSelectorTerm, Requirement
 from roadstead.facts.taints import Taint, Toleration
-from roadstead.protocol.codec import from_wire, pack, to_wire, unpack
+from roadstead.protocol.codec import from_wire, to_wire
 from roadstead.protocol.errors import InputError
 from roadstead.protocol.objects import validate
 from roadstead.protocol.objects.devices import ClaimAllocation
+from roadstead.protocol.plain_data import pack, unpack
 
 POOL = {"name": "p", "generation": 2, "resourceSliceCount": 1}
 

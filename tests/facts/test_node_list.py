@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from roadstead.facts.node import HOSTNAME_LABEL, NodeFacts, class_of_node
 from roadstead.facts.node_list import NodeList
-from roadstead.protocol.codec import from_wire, pack, to_wire, unpack
+from roadstead.protocol.codec import from_wire, to_wire
+from roadstead.protocol.plain_data import pack, unpack
 from tests.builders import node
 from tests.strategies import ZONE, nodes
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from roadstead.facts.pod import PodFacts, PodIdentity, identity_of
 from roadstead.facts.pod_list import NO_PODS, ClassColumn, PodList, pod_list, pod_list_of_columns
-from roadstead.protocol.codec import CodecError, from_wire, pack, to_wire, unpack
+from roadstead.protocol.codec import from_wire, to_wire
+from roadstead.protocol.plain_data import CodecError, pack, unpack
 from tests import strategies
 from tests.builders import pod
 

@@ -8,7 +8,8 @@ from hypothesis import given
 from roadstead.facts import wire
 from roadstead.facts.pod_amounts import AMOUNT_FIELDS, amounts_of, other_fields_of
 from roadstead.facts.wire import decode_facts, encode_facts
-from roadstead.protocol.codec import CodecError, pack, to_wire, unpack
+from roadstead.protocol.codec import to_wire
+from roadstead.protocol.plain_data import CodecError, pack, unpack
 from tests.builders import pod
 from tests.strategies import pods
 

@@ -13,8 +13,9 @@ from roadstead.fleet import format_1
 from roadstead.fleet.format_1 import HEADER_1, TraceBody
 from roadstead.fleet.trace import NEVER_S, TraceBuilder
 from roadstead.fleet.trace_file import read_trace, trace_digest
-from roadstead.protocol.codec import pack, to_wire
+from roadstead.protocol.codec import to_wire
 from roadstead.protocol.errors import InputError
+from roadstead.protocol.plain_data import pack
 
 
 @pytest.fixture

@@ -16,8 +16,9 @@ from roadstead.fleet.trace import NEVER_S, TraceBuilder
 from roadstead.fleet.trace_file import read_trace, trace_digest, write_trace
 from roadstead.fleet.trace_frames import FRAME_MAX_ROWS, MAGIC_LINE, SIZES, NodesFrame, PodsFrame
 from roadstead.fleet.trace_reader import open_trace
-from roadstead.protocol.codec import pack, to_wire, unpack
+from roadstead.protocol.codec import to_wire
 from roadstead.protocol.errors import InputError
+from roadstead.protocol.plain_data import pack, unpack
 from tests.ten_shapes import ten_shapes
 
 

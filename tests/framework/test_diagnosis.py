@@ -101,7 +101,7 @@ def test_the_lowest_priority_is_recorded():
 
 
 def test_plugins_that_excluded_nodes_count_as_refusing_plugins():
-    diagnosis = Diagnosis(3, narrowed_by=("NodeAffinity",))
+    diagnosis = Diagnosis(3, restricted_by=("NodeAffinity",))
     diagnosis.add(excluded_status(("NodeAffinity",)), 3)
 
     assert diagnosis.plugins == ("NodeAffinity",)

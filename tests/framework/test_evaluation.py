@@ -210,7 +210,7 @@ def test_nodes_outside_the_names_are_excluded_and_never_filtered_by_code():
     no = Status(Code.UNSCHEDULABLE, ("no",), "B")
     assert told(evaluation) == ["excluded", no, "excluded"]
     assert evaluation.pre_filter.node_names == {"n2", "unknown"}
-    assert evaluation.pre_filter.narrowed_by == ("A",)
+    assert evaluation.pre_filter.restricted_by == ("A",)
 
 
 def test_names_of_several_plugins_are_intersected():
@@ -221,7 +221,7 @@ def test_names_of_several_plugins_are_intersected():
     advance(evaluation)
 
     assert told(evaluation) == ["excluded", None, "excluded"]
-    assert evaluation.pre_filter.narrowed_by == ("A", "B")
+    assert evaluation.pre_filter.restricted_by == ("A", "B")
 
 
 def test_names_without_a_common_node_reject_the_pod():

@@ -7,7 +7,7 @@ from roadstead.inputs.input_wire import decode_inputs, encode_inputs
 from roadstead.inputs.loaded import load_generated
 from roadstead.inputs.manifest_inputs import load_manifests
 from roadstead.lab.scenarios import constraint_heavy
-from roadstead.protocol.codec import CodecError, pack, unpack
+from roadstead.protocol.plain_data import CodecError, pack, unpack
 from roadstead.run import RunInputs
 from tests.cli.manifests import node, pod, write
 

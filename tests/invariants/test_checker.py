@@ -1,6 +1,7 @@
 import pytest
 
 from roadstead.facts.cluster import ClusterFacts
+from roadstead.facts.filter_rules import Rules
 from roadstead.facts.pod import (
     GroupMembership,
     HostPort,
@@ -9,7 +10,6 @@ from roadstead.facts.pod import (
     Volume,
 )
 from roadstead.facts.pod_groups import PodGroup
-from roadstead.facts.rules import Rules
 from roadstead.facts.selectors import LabelSelector
 from roadstead.facts.storage import (
     ClaimFacts,

@@ -8,7 +8,7 @@ import pytest
 
 from roadstead.facts.bound_claims import BoundClaims
 from roadstead.facts.cluster import ClusterFacts
-from roadstead.facts.rules import Rules
+from roadstead.facts.filter_rules import Rules
 from roadstead.facts.selectors import LabelSelector
 from roadstead.facts.storage import (
     NO_PROVISIONER,

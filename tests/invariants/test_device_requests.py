@@ -26,7 +26,7 @@ from roadstead.facts.devices import (
     RequestPolicy,
     SliceFacts,
 )
-from roadstead.facts.rules import Rules
+from roadstead.facts.filter_rules import Rules
 from roadstead.facts.taints import Taint, Toleration
 from roadstead.journal import RecordKind
 from tests.builders import named, node, require, term

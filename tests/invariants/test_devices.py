@@ -18,7 +18,7 @@ from roadstead.facts.devices import (
     DevicesFacts,
     DeviceStatus,
 )
-from roadstead.facts.rules import Rules
+from roadstead.facts.filter_rules import Rules
 from roadstead.invariants.device_inventory import BINDING_CONDITIONS
 from roadstead.journal import RecordKind
 from tests.builders import node, require, term

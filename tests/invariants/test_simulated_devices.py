@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from roadstead.invariants.simulated_rows import AllocationRow, DeviceRow, PodRow, RunTables
+from roadstead.invariants.simulated_rows import AllocationRow, DeviceRow, PodRow, RunRows
 from roadstead.invariants.simulated_run import check_run
 
 G0, G1, G2 = (("gpu.example.com", "n1", name) for name in ("g0", "g1", "g2"))
@@ -40,7 +40,7 @@ SHARE = {"share": "share-1", "consumed": {"memory": "50Gi"}}
 
 
 def found(rows=ROWS, pods=(P0, P1), devices=DEVICES, claims=("*-gpu",)):
-    tables = RunTables(
+    tables = RunRows(
         pods, {0: {}}, (), (), (), claims={0: claims}, devices=devices, allocations=rows
     )
     of_devices = [each for each in check_run(tables) if each.rule == "devices"]

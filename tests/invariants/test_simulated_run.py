@@ -8,7 +8,7 @@ from roadstead.invariants.simulated_rows import (
     ClassSampleRow,
     NodeRow,
     PodRow,
-    RunTables,
+    RunRows,
     SampleRow,
 )
 from roadstead.invariants.simulated_run import check_run
@@ -39,7 +39,7 @@ def sample_rows(time_us, pending, running, ended):
     ]
 
 
-GOOD = RunTables(
+GOOD = RunRows(
     pods=(
         pod_row(0, bound=10, ended=50),
         pod_row(1, bound=50, ended=None),

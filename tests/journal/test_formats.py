@@ -12,7 +12,8 @@ from roadstead.journal import JournalError, RecordKind, format_1
 from roadstead.journal.fields import FACTS, Fields, FieldsError, builder_of, present_fields
 from roadstead.journal.headers import segment_name
 from roadstead.journal.segments import Reader
-from roadstead.protocol.codec import CodecError, to_wire
+from roadstead.protocol.codec import to_wire
+from roadstead.protocol.plain_data import CodecError
 from tests.journal.simulated_disk import SimulatedDisk
 from tests.journal.test_files import opened, records, spoil, written
 

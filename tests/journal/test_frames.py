@@ -24,7 +24,7 @@ from roadstead.journal.frames import (
     frame_at,
     next_frame,
 )
-from roadstead.protocol.codec import pack, unpack
+from roadstead.protocol.plain_data import pack, unpack
 
 PLACE = FramePosition(file_id=0x01020304, digest_before=13, durable_bytes=100)
 COLUMNS = (

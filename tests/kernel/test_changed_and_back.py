@@ -7,8 +7,8 @@ from roadstead.cycle.batch import CompiledKernel, PodInCycle
 from roadstead.cycle.batch_builder import BatchBuilder
 from roadstead.cycle.partitions import OwnNodes
 from roadstead.framework.tie_break import TieBreak
-from roadstead.kernel.coverage import Coverage
-from roadstead.kernel.start import load
+from roadstead.kernel.compiled_code import load
+from roadstead.kernel.decision_counts import DecisionCounts
 from roadstead.nodes.pod_class import PodClasses
 from tests.builders import ROW_PLUGINS, node, pod, profile_of, table_of
 
@@ -22,7 +22,7 @@ class Scheduler:
         table = table_of(*(node(f"n{n}", cpu=4000) for n in range(3)), classes=PodClasses())
         self.own = OwnNodes({"n0": 0, "n1": 1, "n2": 1}, (1,))
         profile = profile_of(ROW_PLUGINS, classes=table.classes).with_filter(self.own)
-        self.coverage, self._table, self._profile, self._count = Coverage(), table, profile, 0
+        self.coverage, self._table, self._profile, self._count = DecisionCounts(), table, profile, 0
         profiles = {"default-scheduler": profile}
         self._cycle = BatchBuilder(
             *(table, profiles, TieBreak("first")),

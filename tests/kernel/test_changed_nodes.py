@@ -13,8 +13,8 @@ from roadstead.facts.taints import Taint, Toleration
 from roadstead.framework.plugin import Handle
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import TieBreak
-from roadstead.kernel.coverage import Coverage
-from roadstead.kernel.start import load
+from roadstead.kernel.compiled_code import load
+from roadstead.kernel.decision_counts import DecisionCounts
 from roadstead.nodes.table import NodeTable
 from roadstead.plugins.in_tree import in_tree_registry
 from tests import strategies
@@ -227,7 +227,7 @@ class CountedBuilds:
 
 def counted_fleet(nodes=6):
     counted = CountedBuilds()
-    fleet = Fleet(DEFAULT, TieBreak(), CompiledKernel(counted.code, Coverage()))
+    fleet = Fleet(DEFAULT, TieBreak(), CompiledKernel(counted.code, DecisionCounts()))
     for number in range(nodes):
         fleet.put(node(f"n{number}", cpu=4000))
     return fleet, counted

@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from roadstead.isolation import child_environment
-from roadstead.kernel import compile_process, start
+from roadstead.kernel import compile_process, compiled_code
 
 WATCHES = """
 import sys, threading
@@ -50,7 +50,7 @@ def test_a_compile_process_ends_immediately_after_its_parent(watching):
 
 def test_the_command_needs_no_input(monkeypatch):
     compiled = []
-    monkeypatch.setattr(start, "compile_in_process", lambda *part: compiled.append(part))
+    monkeypatch.setattr(compiled_code, "compile_in_process", lambda *part: compiled.append(part))
     monkeypatch.setattr(sys, "argv", ["roadstead.kernel"])
     with open(os.devnull) as empty, monkeypatch.context() as patched:
         patched.setattr(sys, "stdin", empty)

@@ -21,8 +21,8 @@ from roadstead.cycle.plain_cycle import PlainCycle
 from roadstead.framework.plugin import Handle
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import TieBreak
-from roadstead.kernel.coverage import Coverage
-from roadstead.kernel.start import load
+from roadstead.kernel.compiled_code import load
+from roadstead.kernel.decision_counts import DecisionCounts
 from roadstead.local.decision_paths import BatchPath, PathOptions
 from roadstead.nodes.table import NodeTable
 from roadstead.plugins.in_tree import in_tree_registry
@@ -171,7 +171,7 @@ def told(decision):
 
 
 def compiled_kernel():
-    return CompiledKernel(load(), Coverage())
+    return CompiledKernel(load(), DecisionCounts())
 
 
 class LateAccelerator(CompiledKernel):
@@ -179,7 +179,7 @@ class LateAccelerator(CompiledKernel):
 
     def __init__(self, after):
         self.after = after
-        self.coverage = Coverage()
+        self.coverage = DecisionCounts()
 
     @property
     def code(self):

@@ -16,10 +16,10 @@ from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import Chooser, TieBreak
 from roadstead.kernel import kernel_cache
 from roadstead.kernel.arrays import BUCKETS
-from roadstead.kernel.coverage import Coverage
+from roadstead.kernel.compiled_code import load
 from roadstead.kernel.covered_classes import KernelClass
+from roadstead.kernel.decision_counts import DecisionCounts
 from roadstead.kernel.jit import bucket_at, position_of_bucket
-from roadstead.kernel.start import load
 from roadstead.plugins.in_tree import in_tree_registry
 from tests.actors import fleets
 from tests.builders import ROW_PLUGINS, config_of, node, pod, table_of
@@ -48,7 +48,7 @@ class KernelBatch:
                 evaluation.update(pre_filter)
                 run, pre_score = ClassScores(evaluation), evaluation.run_pre_score()
                 inputs[key] = ClassInput(run, pre_filter, pre_score)
-        self.coverage = Coverage()
+        self.coverage = DecisionCounts()
         self.run = Batch(
             table,
             inputs,
@@ -160,7 +160,7 @@ def test_counts_of_coverage_name_the_obstacle():
         ("kernel: by reference: no feasible node", 1),
         ("kernel: stopped: no feasible node", 1),
     )
-    assert Coverage().counts() == ()
+    assert DecisionCounts().counts() == ()
 
 
 SOFT_ZONE = fleets.spread(when="ScheduleAnyway", selector=fleets.apps("web"))

@@ -6,7 +6,7 @@ import pytest
 
 from roadstead.actors.runtime import kernel_loader
 from roadstead.actors.runtime.kernel_loader import LOAD_AFTER_PODS, KernelLoader
-from roadstead.kernel import start
+from roadstead.kernel import compiled_code
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def loading():
 
 
 def test_a_kernel_loaded_in_this_process_is_available_immediately():
-    known = start.load()
+    known = compiled_code.load()
     loader = KernelLoader("scheduler-0", enabled=True)
 
     assert loader.compiled_kernel(1).code is known
@@ -38,7 +38,9 @@ def test_a_kernel_loaded_in_this_process_is_available_immediately():
 @pytest.mark.usefixtures("_not_here")
 def test_many_small_batches_start_the_loading_too(monkeypatch):
     may_end = threading.Event()
-    monkeypatch.setattr(kernel_loader, "load", lambda report: may_end.wait() and start.load())
+    monkeypatch.setattr(
+        kernel_loader, "load", lambda report: may_end.wait() and compiled_code.load()
+    )
     loader = KernelLoader("scheduler-0", enabled=True)
     for _ in range(LOAD_AFTER_PODS - 1):
         assert loader.compiled_kernel(1).code is None
@@ -56,14 +58,14 @@ def test_a_large_batch_starts_the_loading():
     loader = KernelLoader("scheduler-0", enabled=True)
 
     assert loader.compiled_kernel(LOAD_AFTER_PODS - 1).code is None
-    assert loaded(loader).code is start.load()
+    assert loaded(loader).code is compiled_code.load()
 
 
 def test_a_disabled_kernel_is_not_loaded():
     loader = KernelLoader("scheduler-0", enabled=False)
 
     assert loader.compiled_kernel(LOAD_AFTER_PODS) is None
-    assert loader.coverage.counts() == ()
+    assert loader.decision_counts.counts() == ()
 
 
 @pytest.mark.usefixtures("_not_here")

@@ -16,6 +16,7 @@ from roadstead.config.plugin_args import (
 from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.tie_break import Chooser, TieBreak, ranked
 from roadstead.kernel.arrays import CHUNK, END, new_chunk, padded
+from roadstead.kernel.compiled_code import load
 from roadstead.kernel.covered_classes import KernelClass
 from roadstead.kernel.jit import FLOAT_BOUND, quotient
 from roadstead.kernel.kernel import Kernel
@@ -27,7 +28,6 @@ from roadstead.kernel.lowering.lowerings import (
 )
 from roadstead.kernel.lowering.node_ports import RequestedPorts
 from roadstead.kernel.lowering.node_resources_fit import LEAST, MOST, OFF, RATIO
-from roadstead.kernel.start import load
 from roadstead.plugins.node_ports import NodePorts
 from roadstead.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from roadstead.plugins.node_resources_fit import NodeResourcesFit

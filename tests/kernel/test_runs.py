@@ -4,7 +4,7 @@ import pytest
 
 from roadstead.actors.runs import client
 from roadstead.actors.runtime import kernel_loader
-from roadstead.kernel.start import load
+from roadstead.kernel.compiled_code import load
 from tests.actors import fleets
 from tests.actors.world import counts_of, identity, inputs_of, placed, plan_of, run_inline
 from tests.builders import pod

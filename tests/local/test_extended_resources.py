@@ -8,7 +8,7 @@ import pytest
 
 from roadstead.config.settings import Settings
 from roadstead.facts.devices import Allocation
-from roadstead.facts.rules import Rules
+from roadstead.facts.filter_rules import Rules
 from roadstead.invariants.checker import check
 from roadstead.journal import RecordKind
 from roadstead.journal.files import FileJournal

@@ -13,8 +13,8 @@ from roadstead.facts.selectors import LabelSelector
 from roadstead.invariants.checker import check
 from roadstead.journal.files import FileJournal
 from roadstead.journal.segments import Reader
-from roadstead.kernel.coverage import Coverage
-from roadstead.kernel.start import load
+from roadstead.kernel.compiled_code import load
+from roadstead.kernel.decision_counts import DecisionCounts
 from roadstead.local.drive import drive
 from roadstead.local.run import LocalRun
 from tests.actors.world import identity, inputs_of, placed, plan_of, pods_of, run_inline
@@ -56,7 +56,7 @@ def fleet():
 @pytest.mark.parametrize("has_kernel", [False, True])
 def test_a_local_run_places_like_actors(batch, has_kernel):
     plan, inputs = plan_of(batch=batch, seed=3), inputs_of(*fleet())
-    compiled_kernel = CompiledKernel(load(), Coverage()) if has_kernel else None
+    compiled_kernel = CompiledKernel(load(), DecisionCounts()) if has_kernel else None
 
     run = local(plan, inputs, compiled_kernel=compiled_kernel)
 

@@ -11,7 +11,7 @@ from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.plugin import Extremes, Handle, Reads
 from roadstead.plugins import inter_pod_affinity
 from roadstead.plugins.inter_pod_affinity import InterPodAffinity, PodCounts
-from roadstead.plugins.inter_pod_counts import Counts
+from roadstead.plugins.inter_pod_counts import InterPodCounts
 from roadstead.protocol.status import SKIP, Code, unresolvable
 from tests.builders import (
     found_before_filter,
@@ -740,7 +740,7 @@ def test_cached_counts_are_bounded_and_dropped_ones_are_recomputed(monkeypatch):
     for facts in asking * 2:
         counted = found_before_filter(plugin, table.classes.pod_class(facts), table)
         assert counted.counts.anti_affinity == {HOST: {"n1": 1, "n2": 1}}
-        assert len(objects_in(plugin, Counts)) <= 2
+        assert len(objects_in(plugin, InterPodCounts)) <= 2
 
 
 def test_pods_that_differ_only_in_requests_share_their_counts():
@@ -752,7 +752,7 @@ def test_pods_that_differ_only_in_requests_share_their_counts():
         counted = found_before_filter(plugin, table.classes.pod_class(facts), table)
         assert counted.counts.anti_affinity == {HOST: {"n1": 2}}
 
-    assert len(objects_in(plugin, Counts)) == 1
+    assert len(objects_in(plugin, InterPodCounts)) == 1
 
 
 def test_a_table_with_other_classes_is_an_error():

@@ -19,15 +19,15 @@ from pathlib import Path
 from roadstead.bench.machine import own_memory_bytes, own_peak_bytes
 from roadstead.config.scenario.read import load_scenario
 from roadstead.cycle.batch import CompiledKernel
-from roadstead.kernel.coverage import Coverage
-from roadstead.kernel.start import load
+from roadstead.kernel.decision_counts import DecisionCounts
+from roadstead.kernel.compiled_code import load
 from roadstead.scenario.compile import compile_scenario
 from roadstead.simulator.limits import LimitExceededError
 from roadstead.simulator.play import Variant, play
 
 path, folder, room = sys.argv[1:]
 scenario = compile_scenario(load_scenario(Path(path)))
-kernel = CompiledKernel(load(), Coverage())
+kernel = CompiledKernel(load(), DecisionCounts())
 limit = own_memory_bytes() + (int(room) << 20)
 limits = replace(scenario.limits, memory_bytes=limit)
 try:

@@ -14,16 +14,8 @@ from hypothesis import strategies as st
 
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts, PodIdentity
-from roadstead.protocol.codec import (
-    MSGPACK_DEPTH_MAX,
-    CodecError,
-    DecodeLimits,
-    Envelope,
-    from_wire,
-    pack,
-    to_wire,
-    unpack,
-)
+from roadstead.protocol.codec import Envelope, from_wire, to_wire
+from roadstead.protocol.plain_data import MSGPACK_DEPTH_MAX, CodecError, DecodeLimits, pack, unpack
 
 
 class Colour(IntEnum):

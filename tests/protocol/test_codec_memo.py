@@ -5,8 +5,9 @@ from typing import ClassVar
 
 import pytest
 
-from roadstead.protocol.codec import CodecError, from_wire, pack, to_message, to_wire, unpack
+from roadstead.protocol.codec import from_wire, to_message, to_wire
 from roadstead.protocol.codec_memo import CACHED_RECENT_VALUES, CACHED_VALUE_MAX_BYTES
+from roadstead.protocol.plain_data import CodecError, pack, unpack
 
 
 @dataclass(frozen=True, slots=True)

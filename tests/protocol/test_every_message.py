@@ -18,21 +18,13 @@ from hypothesis import strategies as st
 
 from roadstead.facts.bound_claims import BoundClaims
 from roadstead.facts.cluster import ClusterFacts
+from roadstead.facts.filter_rules import Rules
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.node_list import NodeList
 from roadstead.facts.pod import PodFacts, PodIdentity
-from roadstead.facts.rules import Rules
 from roadstead.facts.run_mark import RunMark
-from roadstead.protocol.codec import (
-    MSGPACK_DEPTH_MAX,
-    CodecError,
-    DecodeLimits,
-    Envelope,
-    from_wire,
-    pack,
-    to_wire,
-    unpack,
-)
+from roadstead.protocol.codec import Envelope, from_wire, to_wire
+from roadstead.protocol.plain_data import MSGPACK_DEPTH_MAX, CodecError, DecodeLimits, pack, unpack
 from tests.protocol.test_codec import OUTER, Outer
 from tests.protocol.test_hostile_messages import MESSAGES, decoded
 

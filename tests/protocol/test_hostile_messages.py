@@ -15,15 +15,8 @@ from hypothesis import strategies as st
 from roadstead.actors import messages as _messages  # noqa: F401
 from roadstead.actors.interface import METHODS
 from roadstead.facts.pod import PodFacts
-from roadstead.protocol.codec import (
-    CodecError,
-    DecodeLimits,
-    Envelope,
-    from_wire,
-    pack,
-    to_wire,
-    unpack,
-)
+from roadstead.protocol.codec import Envelope, from_wire, to_wire
+from roadstead.protocol.plain_data import CodecError, DecodeLimits, pack, unpack
 from tests.protocol.test_codec import OUTER, PLAIN, Inner, Outer
 
 MESSAGES = sorted(

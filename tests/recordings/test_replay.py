@@ -7,7 +7,7 @@ import pytest
 from roadstead.cycle.batch import PodInCycle
 from scripts.recordings import replay
 from scripts.recordings.report import notes_on
-from scripts.recordings.result import Result
+from scripts.recordings.result import RecordingResult
 from tests.recordings.world import (
     GATED,
     UNREADABLE_PREFERENCE,
@@ -279,7 +279,7 @@ def test_without_post_filter_the_rest_is_compared_and_the_case_counted(tmp_path,
     result = replayed(tmp_path, document)
     assert (result.compared, result.mismatches) == (1, [])
     assert result.partly == {"DefaultPreemption": 1}
-    total = Result()
+    total = RecordingResult()
     total.add(result)
     assert list(notes_on(total)) == ["1 compared but for PostFilter: DefaultPreemption"]
 

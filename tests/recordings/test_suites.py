@@ -8,7 +8,7 @@ import pytest
 from scripts.recordings.config_cases import check_config
 from scripts.recordings.label_cases import check_labels
 from scripts.recordings.quantity_cases import check_arithmetic, check_quantity
-from scripts.recordings.result import Result, differs
+from scripts.recordings.result import RecordingResult, differs
 from scripts.recordings.suites import AFTER_FAILURE, NO_PATH, run_file
 from tests.recordings.world import answered, pod, sequence, static, write
 
@@ -229,7 +229,7 @@ def test_an_invalid_recording_file_is_a_mismatch(tmp_path, data):
 
 
 def test_unaccounted_decisions_are_an_internal_error():
-    result = Result(decisions=2)
+    result = RecordingResult(decisions=2)
     result.compare("here", "expected", {}, [])
 
     with pytest.raises(AssertionError, match="1 of 2"):

@@ -2,7 +2,7 @@
 
 import re
 
-from roadstead.lab.scenario_sweep import Row, ScenarioSweep, spreads
+from roadstead.lab.scenario_sweep import ScenarioSweep, SweepRow, spreads
 from roadstead.report.plot import svg
 from roadstead.report.scenario_sweep_page import scenario_sweep_page
 from roadstead.report.scenario_sweep_plots import LINES_MAX, sweep_plots, titles, varying_metrics
@@ -14,7 +14,9 @@ CONFIGS = ("config", ("default", "binpack"))
 def swept(*axes):
     planned = ScenarioSweep("small", axes, (0, 1))
     rows = [
-        Row(values, seed, {"pending": 10.0 * number + seed, "lost": 0.0, "wait_p50_s web": seed})
+        SweepRow(
+            values, seed, {"pending": 10.0 * number + seed, "lost": 0.0, "wait_p50_s web": seed}
+        )
         for number, (values, seed) in enumerate(planned.runs())
     ]
     return planned, rows

@@ -9,8 +9,8 @@ from roadstead.cycle.batch import CompiledKernel
 from roadstead.facts.node import NodeFacts
 from roadstead.fleet.openb import GPU_RESOURCE, task_facts
 from roadstead.fleet.trace import TraceBuilder
-from roadstead.kernel.coverage import Coverage
-from roadstead.kernel.start import load
+from roadstead.kernel.compiled_code import load
+from roadstead.kernel.decision_counts import DecisionCounts
 
 
 def made_trace():
@@ -45,7 +45,7 @@ def test_every_policy_is_played_on_the_nodes_with_gpus(scripts, policy):
     script = scripts("fragmentation")
     (chosen,) = [each for each in script.POLICIES if each.name == policy]
 
-    found = script.run(made_trace(), chosen, 1, CompiledKernel(load(), Coverage()))
+    found = script.run(made_trace(), chosen, 1, CompiledKernel(load(), DecisionCounts()))
 
     assert (found["nodes"], found["gpus"]) == (2, 4.0)
     assert found["allocated"]["130"] > 80
@@ -60,7 +60,7 @@ def test_as_devices_a_share_lies_on_one_gpu(scripts, policy):
     (chosen,) = [each for each in script.POLICIES if each.name == policy]
     chosen = script.FGD_OF[script.DEVICES] if policy == "FGD" else chosen
 
-    found = script.run(trace, chosen, 1, CompiledKernel(load(), Coverage()), devices)
+    found = script.run(trace, chosen, 1, CompiledKernel(load(), DecisionCounts()), devices)
 
     # Sampling asserts that each node has as much free by its devices as by its amount.
     assert found["allocated"]["130"] > 70

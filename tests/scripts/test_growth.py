@@ -83,7 +83,9 @@ def test_a_failed_run_is_reported_and_earlier_measurements_are_kept(monkeypatch,
 
 
 def test_a_workload_has_the_format_of_the_bench(growth):
-    ((case),) = json.loads(growth.workload(growth.Point(1, "inline", "inline", nodes=3, pods=4)))
+    ((case),) = json.loads(
+        growth.workload(growth.GrowthPoint(1, "inline", "inline", nodes=3, pods=4))
+    )
 
     assert case["workloads"] == [{"name": "one", "params": {"nodes": 3, "pods": 4}}]
     assert case["defaultPodTemplatePath"].endswith("templates/pod.yaml")

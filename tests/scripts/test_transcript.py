@@ -11,7 +11,8 @@ from roadstead.actors.queue.actor import QueueActor
 from roadstead.actors.runtime.dispatch import Dispatcher
 from roadstead.actors.runtime.transcript import read_transcript
 from roadstead.actors.runtime.virtual_time import run_virtual
-from roadstead.protocol.codec import DecodeLimits, Envelope, from_wire
+from roadstead.protocol.codec import Envelope, from_wire
+from roadstead.protocol.plain_data import DecodeLimits
 from tests.actors.world import NOBODY, batch_of, plan_of
 
 

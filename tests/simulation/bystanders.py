@@ -11,8 +11,8 @@ from unittest.mock import patch
 from roadstead.cycle.batch import CompiledKernel, PodInCycle
 from roadstead.cycle.plain_cycle import PlainCycle
 from roadstead.facts.pod import PodIdentity, without_nomination
-from roadstead.kernel import start as kernel_start
-from roadstead.kernel.coverage import Coverage
+from roadstead.kernel import compiled_code
+from roadstead.kernel.decision_counts import DecisionCounts
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.nodes.table import NodeTable
 from roadstead.run import build_node_search, build_profiles
@@ -28,9 +28,9 @@ def compiled():
     Schedulers do not notice that it is loaded, so a run does not depend on who called this
     function.
     """
-    with patch.object(kernel_start, "_loaded", [*kernel_start._loaded]):
+    with patch.object(compiled_code, "_loaded", [*compiled_code._loaded]):
         try:
-            return kernel_start.load()
+            return compiled_code.load()
         except ImportError:
             return None
 
@@ -123,7 +123,7 @@ class Bystanders:
             node_search.start = start
         self._asked += 1
         code = compiled() if self._asked % 2 else None
-        compiled_kernel = CompiledKernel(code, Coverage()) if code else None
+        compiled_kernel = CompiledKernel(code, DecisionCounts()) if code else None
         names_best = self._asked % 3 == 0
         path = PlainCycle(
             *(table, profiles, self._tie_break),

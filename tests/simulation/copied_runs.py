@@ -107,7 +107,7 @@ class NodesRuntime(SimulatedRuntime):
         await super().retire(name)
 
     async def kill(self, name):
-        if name in self.lives:
+        if name in self.incarnations:
             await super().kill(name)
 
     async def lose(self, what):
@@ -131,12 +131,12 @@ class NodesRuntime(SimulatedRuntime):
             else:
                 # As on Ray, whose callers wait no longer for an actor of a lost node.
                 for name in CONTROL:
-                    self.lives[name].cut_off()
-                    self.ghosts.append(self.lives.pop(name))
+                    self.incarnations[name].cut_off()
+                    self.ghosts.append(self.incarnations.pop(name))
 
     def is_copied(self):
         """Whether the copy is complete, so that the loss of the other node loses nothing."""
-        lives = [self.lives.get(name) for name in (BINDER, JOURNAL_COPY)]
+        lives = [self.incarnations.get(name) for name in (BINDER, JOURNAL_COPY)]
         if self.home in self.gone or not all(life is not None and life.is_alive for life in lives):
             return False
         return lives[1].actor.receiver.state is ReceiverState.COMPLETE
@@ -154,7 +154,7 @@ class NodesRuntime(SimulatedRuntime):
             if before != each.node_name:
                 self.problems.append(f"{each.uid} acknowledged on {before} and {each.node_name}")
         if self.is_copied() and bound:
-            copied = self.lives[JOURNAL_COPY].actor.receiver.lsn
+            copied = self.incarnations[JOURNAL_COPY].actor.receiver.lsn
             if max(each.lsn for each in bound) > copied:
                 self.problems.append(f"acknowledged beyond record {copied} of the copy")
 

@@ -389,7 +389,7 @@ class CycleAccount:
             self._give_back(record, RequeueCause.ERROR, answer.message, nominated="")
         else:
             self._end(record, "gone")
-            if answer.outcome is BindOutcome.TAKEN:
+            if answer.outcome is BindOutcome.BOUND_ELSEWHERE:
                 self._tell_done(record)
 
     def _timed_out(self, tokens):

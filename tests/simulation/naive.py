@@ -241,12 +241,12 @@ def score_lines(evaluation, feasible):
 def _diagnosis(evaluation, left):
     pre_filter = evaluation.pre_filter
     # Upstream counts plugins that restricted the nodes among those that refused the pod.
-    narrowed_by = () if pre_filter.node_names is None else pre_filter.narrowed_by
-    narrowed_by += ("Extender",) if left.by_extender else ()
+    restricted_by = () if pre_filter.node_names is None else pre_filter.restricted_by
+    restricted_by += ("Extender",) if left.by_extender else ()
     nodes = len(evaluation.table)
-    found = Diagnosis(nodes, pre_filter.status, pre_filter.unreached, narrowed_by)
+    found = Diagnosis(nodes, pre_filter.status, pre_filter.unreached, restricted_by)
     if pre_filter.status.is_success:
-        excluded = excluded_status(pre_filter.narrowed_by)
+        excluded = excluded_status(pre_filter.restricted_by)
         table, refused = evaluation.table, {}
         for row, code in enumerate(evaluation.codes.tolist()):
             assert code != PASSED, "a pod with a diagnosis has no feasible node"

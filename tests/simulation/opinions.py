@@ -2,7 +2,7 @@
 
 from zlib import crc32
 
-from roadstead.extenders.caller import InProcess
+from roadstead.extenders.caller import InProcessExtenders
 from roadstead.protocol.status import Code, Status, error
 
 WHY = "it does not please"
@@ -19,7 +19,7 @@ class Opinions:
     def __init__(self, draw):
         self.weight, self._salt = draw.choice((1, 3)), draw.random()
         self.preempts = draw.random() < 0.7
-        self.caller_of = InProcess(lambda config, clock: self)
+        self.caller_of = InProcessExtenders(lambda config, clock: self)
 
     def config(self):
         verbs = {"filterVerb": "filter", "prioritizeVerb": "prioritize"}

@@ -50,7 +50,7 @@ class _Runtime(SimulatedRuntime):
         started = await super().start(groups, timeout_s=timeout_s)
         if any(QUEUE in group for group in groups.values()):
             self._histories.restarted()
-        for name, life in self.lives.items():
+        for name, life in self.incarnations.items():
             if self._watched.get(name) is life:
                 continue
             self._watched[name] = life
@@ -74,7 +74,7 @@ class _Runtime(SimulatedRuntime):
                 self.shadows.append(ShadowVerifier(life.actor.binder.verifier))
             if self._watch:
                 self._watch.show(name, life.actor)
-        for life in self.lives.values():
+        for life in self.incarnations.values():
             if loader := getattr(life.actor, "_kernel", None):
                 # Mark it as loading: a kernel from an earlier run of this process is not used.
                 loader._thread = threading.current_thread()
@@ -121,12 +121,12 @@ class Process:
     async def kill(self):
         """End the process at once, with all its state."""
         self.network.record_fault("kill")
-        for name in sorted(self.runtime.lives):
+        for name in sorted(self.runtime.incarnations):
             await self.runtime.kill(name)
 
     @property
     def actors(self):
-        return {name: life.actor for name, life in self.runtime.lives.items()}
+        return {name: life.actor for name, life in self.runtime.incarnations.items()}
 
 
 def _binder(plan, disk, segment_bytes, shadow):

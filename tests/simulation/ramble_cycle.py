@@ -21,7 +21,7 @@ from roadstead.cycle.scheduling_cycle import CycleParts, SchedulingCycle
 from roadstead.facts.pod import GroupMembership, PodIdentity
 from roadstead.framework.tie_break import TieBreak
 from roadstead.framework.waiting import WaitingPod
-from roadstead.kernel.coverage import Coverage
+from roadstead.kernel.decision_counts import DecisionCounts
 from tests.builders import ROW_PLUGINS, node, pod, profile_of, table_of
 from tests.cycle.noted_nodes import NotedNodes
 from tests.simulation.bystanders import compiled
@@ -75,7 +75,7 @@ class _World:
         self.cycle = SchedulingCycle(CycleParts(*parts), SimulatedLatency(self._latency))
         self._naive = Naive(self._mirror, TieBreak(settings.tie_break, settings.seed))
         code = compiled() if draw.random() < 0.5 else None
-        self._compiled_kernel = CompiledKernel(code, Coverage()) if code else None
+        self._compiled_kernel = CompiledKernel(code, DecisionCounts()) if code else None
         self._read_s, self._paid, self._passed_on = {}, set(), set()
         self._reach = dict.fromkeys((False, True), MAX_BATCH_PODS)
         self._passed_count = 0

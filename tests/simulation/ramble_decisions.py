@@ -22,12 +22,12 @@ from roadstead.cycle.batch_builder import BatchBuilder
 from roadstead.cycle.continuing_batch import ContinuingBatch
 from roadstead.cycle.nominated_batch import NominatedBatch
 from roadstead.cycle.partitions import OwnNodes
-from roadstead.cycle.scheduling_cycle import after_failure, decide_batch, with_held_table
+from roadstead.cycle.scheduling_cycle import after_failure, decide_batch, with_locked_table
 from roadstead.facts.pod import PodIdentity, without_nomination
 from roadstead.framework import sampling as product_sampling
 from roadstead.framework.members import GroupMembers
 from roadstead.framework.tie_break import TieBreak
-from roadstead.kernel.coverage import Coverage
+from roadstead.kernel.decision_counts import DecisionCounts
 from roadstead.local.drive import run_now
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.placements import DeltaKind, TableStore
@@ -123,7 +123,7 @@ class _Ramble:
         is_bound = not node_search and not lists and draw.random() < 0.3
         self._bounds = OwnNodes(parts, (0, 1)) if is_bound else None
         bounds = self._bounds
-        self._profiles, self._coverage = profiles, Coverage()
+        self._profiles, self._coverage = profiles, DecisionCounts()
         if bounds is not None:
             self._profiles = {name: each.with_filter(bounds) for name, each in profiles.items()}
         self._parts = parts
@@ -449,7 +449,7 @@ class _Ramble:
                     break
             return decided, len(decided)
 
-        run_now(with_held_table(self._held, decide_batch(self._held, cycle, pods, decide)))
+        run_now(with_locked_table(self._held, decide_batch(self._held, cycle, pods, decide)))
         if not decided:
             judge.problems.append(f"nothing is decided of {pods[0].key}")
         cycle.record_length(len(pods), len(decided))

@@ -19,7 +19,7 @@ from roadstead.devices.state import released
 from roadstead.facts.bound_claims import BoundClaims
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.devices import AttributeFacts
-from roadstead.facts.rules import Rules
+from roadstead.facts.filter_rules import Rules
 from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.plugin import Handle
 from roadstead.invariants.checker import check

@@ -9,16 +9,16 @@ import random
 from dataclasses import replace
 
 from roadstead.facts.bound_claims import BoundClaims
+from roadstead.facts.filter_rules import Rules
 from roadstead.facts.pod import GroupMembership
 from roadstead.facts.pod_groups import PodGroup
-from roadstead.facts.rules import Rules
 from roadstead.facts.run_mark import EPOCH, VOID, RunMark
 from roadstead.invariants.checker import RULES, Checker
 from roadstead.invariants.claim_binding import STORAGE_RULES
 from roadstead.journal import JournalRecord, RecordKind
 from roadstead.storage import StorageChange
 from tests.builders import pod
-from tests.simulation import strangers, wrong_claims
+from tests.simulation import random_objects, wrong_claims
 from tests.simulation.devices_sabotage import without_devices
 from tests.simulation.filters import Filters
 from tests.simulation.recount import Recount
@@ -55,10 +55,10 @@ class Sabotage:
         draw, lives = self._draw, self._recount
         kept = draw.sample(sorted(lives.nodes), min(KEPT_NODES, len(lives.nodes)))
         names = (*HOSTS, *kept)
-        cluster = strangers.cluster(draw, names, GROUPS)
+        cluster = random_objects.cluster(draw, names, GROUPS)
         self._filters, self._account = Filters(cluster), Account(cluster.storage)
         claims = (*(each.name for each in cluster.storage.claims), "nowhere")
-        self._strangers = strangers.Strangers(draw, names, claims)
+        self._random_pods = random_objects.RandomPods(draw, names, claims)
         for name in sorted(lives.nodes.keys() - set(kept)):
             self._take(RecordKind.NODE_GONE, name, name)
         self._take(RecordKind.CLUSTER, subject=cluster)
@@ -67,7 +67,7 @@ class Sabotage:
         for name in kept:
             self._node(lives.nodes[name])
         for name in HOSTS:
-            self._node(strangers.host(draw, name))
+            self._node(random_objects.host(draw, name))
 
     def run(self):
         """Append all events, then compare the final counts."""
@@ -96,7 +96,7 @@ class Sabotage:
     def _finish(self):
         """The last record may be a bind, which is judged at the end."""
         name, uid = self._any_node(), "default/last"
-        facts = pod(volumes=(strangers.claimed("nowhere"),))
+        facts = pod(volumes=(random_objects.claimed("nowhere"),))
         names = self._refused_by(facts, self._ask_rules(facts))
         self._take(RecordKind.ADD, uid, facts=facts)
         found = self._bind(uid, facts, name, names, is_last=True)
@@ -138,7 +138,7 @@ class Sabotage:
 
     def _stranger(self):
         self._serial += 1
-        facts = self._strangers.make()
+        facts = self._random_pods.make()
         return f"{facts.namespace}/s{self._serial}", facts
 
     def _some(self, *places):
@@ -406,7 +406,7 @@ class Sabotage:
             self._take(RecordKind.NODE_GONE, name, name)
             self._compare(f"{name} goes", set())
             return
-        self._node(strangers.host(self._draw, name))
+        self._node(random_objects.host(self._draw, name))
         self._compare(f"{name} comes", set())
 
     def _repeat_a_number(self):

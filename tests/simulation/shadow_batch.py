@@ -112,6 +112,6 @@ def _said(diagnosis):
         diagnosis.message(""),
         diagnosis.plugins,
         diagnosis.unreached,
-        diagnosis.narrowed_by,
+        diagnosis.restricted_by,
         sorted((str(status), nodes) for status, nodes in diagnosis.refused.items()),
     )

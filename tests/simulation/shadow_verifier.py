@@ -21,7 +21,7 @@ def status_on(profile, pod_class, table, node_name):
     if not outcome.status.is_success:
         return outcome.status
     if outcome.node_names is not None and node_name not in outcome.node_names:
-        return excluded_status(outcome.narrowed_by)
+        return excluded_status(outcome.restricted_by)
     row = table.view(np.array([table.row_of(node_name)]))
     for plugin in profile.filter:
         if plugin.name not in state.skipped:

@@ -32,7 +32,7 @@ from roadstead.actors.names import BINDER, CACHE, QUEUE, scheduler_name
 from roadstead.actors.runtime.simulated import OUTSIDE
 from roadstead.actors.runtime.simulated_network import Faults, Network
 from roadstead.actors.runtime.virtual_time import StalledError, run_virtual
-from roadstead.kernel.start import load
+from roadstead.kernel.compiled_code import load
 from roadstead.protocol.errors import RoadsteadError
 from roadstead.queue.reports import NodeChange, PodChange
 from tests.journal.simulated_disk import SimulatedDisk
@@ -254,11 +254,11 @@ class _Run:
 
 def _outcome(seed, scenario, run, problems):
     network, runtime = run.network, run.process.runtime
-    binder = runtime.lives[BINDER].actor.core if BINDER in runtime.lives else None
-    loaders = (getattr(life.actor, "_kernel", None) for life in runtime.lives.values())
+    binder = runtime.incarnations[BINDER].actor.core if BINDER in runtime.incarnations else None
+    loaders = (getattr(life.actor, "_kernel", None) for life in runtime.incarnations.values())
     if run.watch and run.watch.judge:
         network.happened["judged"] += run.watch.judge.judged
-    network.happened["by kernel"] += sum(each.coverage.by_kernel for each in loaders if each)
+    network.happened["by kernel"] += sum(each.decision_counts.by_kernel for each in loaders if each)
     network.happened += Counter()
     return Outcome(
         seed,
@@ -290,7 +290,7 @@ async def _chaos(run, network):
         if not network.is_faulty:
             return
         runtime = run.process.runtime
-        names = sorted(name for name, life in runtime.lives.items() if life.is_alive)
+        names = sorted(name for name, life in runtime.incarnations.items() if life.is_alive)
         if len(names) < 2:
             continue
         (kind,) = draw.choices(list(rates), list(rates.values()))
@@ -472,6 +472,6 @@ async def _drive(scenario, process, watch, kept):
     if problems or not network.faults.crash_every_s:
         return problems
     # A new actor must reach the present state, instead of receiving every change.
-    last = network.random.choice((CACHE, CACHE, BINDER, *sorted(process.runtime.lives)))
+    last = network.random.choice((CACHE, CACHE, BINDER, *sorted(process.runtime.incarnations)))
     await process.runtime.crash(last)
     return await _at_rest(scenario, process, world)

@@ -7,7 +7,7 @@ import pytest
 from roadstead.attempts.attempt_transitions import AttemptTransitions
 from roadstead.binder.verification import Verifier
 from roadstead.invariants import checker, claim_binding
-from roadstead.invariants.evictions import Evictions
+from roadstead.invariants.evictions import EvictionChecks
 from roadstead.invariants.history import PodHistory, TokenHistory
 from roadstead.protocol.status import SUCCESS
 from tests.builders import node, pod
@@ -59,7 +59,7 @@ def test_a_checker_without_a_volume_rule_is_detected(lost, monkeypatch):
         (PodHistory, "bind"),
         (PodHistory, "load"),
         (TokenHistory, "commit"),
-        (Evictions, "evict"),
+        (EvictionChecks, "evict"),
     ],
 )
 def test_a_checker_without_an_account_is_detected(owner, method, monkeypatch):

@@ -5,11 +5,11 @@ from unittest.mock import patch
 
 import pytest
 
+from roadstead.binder.batch_start import BatchStart
 from roadstead.binder.binder_journal import BinderJournal
 from roadstead.binder.core import BinderCore
 from roadstead.binder.rows import RowVersions
 from roadstead.binder.tokens import TokenMemory
-from roadstead.binder.undo import BatchStart
 from roadstead.journal.files import FileJournal
 from roadstead.journal.segments import Reader
 from tests.journal.simulated_disk import SimulatedDisk

@@ -14,7 +14,7 @@ from roadstead.actors.messages import STATUS, ActorStatus
 from roadstead.actors.runtime.simulated import SimulatedRuntime
 from roadstead.actors.runtime.simulated_network import NO_FAULTS, SELDOM, Faults, Network
 from roadstead.actors.runtime.virtual_time import VIRTUAL_START_S, StalledError, run_virtual
-from roadstead.protocol.codec import DecodeLimits
+from roadstead.protocol.plain_data import DecodeLimits
 
 LONG_S = 3600.0
 
@@ -101,7 +101,7 @@ def test_a_duplicated_request_is_handled_twice():
     async def work(runtime):
         await ask(runtime)
         await asyncio.sleep(1.0)
-        return runtime.lives["a"].actor.asked
+        return runtime.incarnations["a"].actor.asked
 
     assert in_world(work, faults=Faults(duplicated=1.0)) == 2
 
@@ -156,7 +156,7 @@ def test_calls_pending_at_a_crash_are_never_answered():
     async def work(runtime):
         asking = asyncio.create_task(ask(runtime, timeout_s=LONG_S))
         await asyncio.sleep(1.0)
-        echo = runtime.lives["a"].actor
+        echo = runtime.incarnations["a"].actor
         await runtime.crash("a")
         with pytest.raises(ActorLostError, match="a is gone"):
             await asking
@@ -170,7 +170,7 @@ def test_calls_pending_at_a_crash_are_never_answered():
 def test_a_crash_ends_all_actors_of_its_process():
     async def work(runtime):
         await runtime.crash("a")
-        alive = [name for name, life in runtime.lives.items() if life.is_alive]
+        alive = [name for name, life in runtime.incarnations.items() if life.is_alive]
         await runtime.start({"both": {"a": Echo, "b": Echo}}, timeout_s=1.0)
         return alive, (await ask(runtime, "b")).text, runtime.network.happened["crash"]
 

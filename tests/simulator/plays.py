@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 
 from roadstead.cycle.batch import CompiledKernel
-from roadstead.kernel.coverage import Coverage
-from roadstead.kernel.start import load
+from roadstead.kernel.compiled_code import load
+from roadstead.kernel.decision_counts import DecisionCounts
 from roadstead.simulator.play import Variant, build_engine
 from roadstead.simulator.scenario import (
     Arrival,
@@ -89,7 +89,7 @@ class Heard:
 def played(plan, *components, delay=None, seed=0, has_kernel=True):
     """Play a plan; return the recorder and the engine."""
     heard = Heard()
-    compiled_kernel = CompiledKernel(load(), Coverage()) if has_kernel else None
+    compiled_kernel = CompiledKernel(load(), DecisionCounts()) if has_kernel else None
     engine = build_engine(plan, Variant(seed), heard, compiled_kernel, components, delay)
     engine.run()
     engine.validate()

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from roadstead.cycle.batch import CompiledKernel
 from roadstead.facts.selectors import LabelSelector, Requirement
 from roadstead.facts.taints import Taint
-from roadstead.kernel.coverage import Coverage
-from roadstead.kernel.start import load
+from roadstead.kernel.compiled_code import load
+from roadstead.kernel.decision_counts import DecisionCounts
 from roadstead.simulator.component import Commands, Component, WakeAt
 from roadstead.simulator.node_events import FailurePlan, NodeEventPlan, NodeTarget
 from roadstead.simulator.nodes.component import UNREACHABLE
@@ -212,7 +212,7 @@ def test_binds_and_evictions_keep_the_rules_whatever_fails(plan, seed):
 
 @pytest.fixture(scope="module")
 def compiled_kernel():
-    return CompiledKernel(load(), Coverage())
+    return CompiledKernel(load(), DecisionCounts())
 
 
 @settings(max_examples=25, deadline=None)

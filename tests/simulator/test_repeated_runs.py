@@ -16,8 +16,8 @@ from roadstead.cycle.batch import CompiledKernel
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.devices import ClaimSpec, DeviceRequest, DevicesFacts
 from roadstead.facts.pod import PodClaim
-from roadstead.kernel.coverage import Coverage
-from roadstead.kernel.start import load
+from roadstead.kernel.compiled_code import load
+from roadstead.kernel.decision_counts import DecisionCounts
 from roadstead.simulator import engine, tables
 from roadstead.simulator.limits import LimitExceededError, PartDiffersError
 from roadstead.simulator.play import Variant, play
@@ -51,7 +51,7 @@ def killer(steps):
 
 def play_into(folder, plan, on_progress=ignore, memory_bytes=0):
     """Play a plan with parts of seven rows and a callback after every step, new pod and attempt."""
-    compiled_kernel = CompiledKernel(load(), Coverage())
+    compiled_kernel = CompiledKernel(load(), DecisionCounts())
     with patch.object(tables, "PART_ROWS", 7), patch.object(engine, "WORK_PER_PROGRESS", 1):
         return play(
             *(plan, Variant(), folder, compiled_kernel, on_progress),
@@ -228,7 +228,7 @@ def test_a_limit_ends_the_run_at_a_time_with_a_reason(tmp_path, limits, memory_b
 
 def explained(plan, number, at_s=None):
     given = plan, Variant(), number
-    compiled_kernel = CompiledKernel(load(), Coverage())
+    compiled_kernel = CompiledKernel(load(), DecisionCounts())
     if at_s is None:
         return explain_bind(*given, compiled_kernel, ignore)
     return explain_at(*given, int(at_s * 1_000_000), compiled_kernel, ignore)

@@ -6,8 +6,8 @@ import pytest
 
 from roadstead.config.settings import Settings
 from roadstead.cycle.batch import CompiledKernel
-from roadstead.kernel.coverage import Coverage
-from roadstead.kernel.start import load
+from roadstead.kernel.compiled_code import load
+from roadstead.kernel.decision_counts import DecisionCounts
 from roadstead.local.run import LocalRun
 from roadstead.run import RunPlan
 from roadstead.simulator.virtual_cluster import VirtualCluster
@@ -15,7 +15,7 @@ from tests.simulation.scenarios import make
 
 
 def kernel():
-    return CompiledKernel(load(), Coverage())
+    return CompiledKernel(load(), DecisionCounts())
 
 
 def virtual_of(*nodes, plan=None):

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roadstead.protocol.codec import pack
 from roadstead.protocol.errors import RoadsteadError
+from roadstead.protocol.plain_data import pack
 from roadstead.sweeps import carry_out as module
 from roadstead.sweeps.carry_out import NoStore, Processes, carry_out, pays
 from roadstead.sweeps.drivers import Failed, Finished, Lost

@@ -4,8 +4,8 @@ from pkgutil import resolve_name
 
 import pytest
 
-from roadstead.protocol.codec import CodecError, pack, unpack
 from roadstead.protocol.errors import InputError
+from roadstead.protocol.plain_data import CodecError, pack, unpack
 from roadstead.sweeps import functions
 from roadstead.sweeps.drivers import Failed, Finished, InProcess
 from roadstead.sweeps.functions import FUNCTIONS, read_result, run_task

@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from roadstead.protocol.errors import IllegalTransitionError, RoadsteadError
 from roadstead.sweeps.core import SweepCore, TaskLostError
-from roadstead.sweeps.tasks import TABLE, Counts, Start, TaskEvent, TaskState
+from roadstead.sweeps.tasks import TABLE, Start, TaskCounts, TaskEvent, TaskState
 
 ARROWS = list(TABLE)
 BY_CALL = {TaskEvent.RESTORE, TaskEvent.FINISH, TaskEvent.FAIL, TaskEvent.LOSE}
@@ -88,7 +88,7 @@ def test_tasks_start_in_order_up_to_the_bound_and_lost_ones_first():
     assert core.start(2) == ()
     core.lose(Start(1, 1), "its node is gone")
     assert core.start(3) == (Start(1, 2), Start(2, 1))
-    assert core.counts == Counts(5, running=3, losses=1)
+    assert core.counts == TaskCounts(5, running=3, losses=1)
 
 
 def test_results_are_in_the_order_in_which_they_come():
@@ -168,7 +168,7 @@ def test_restored_tasks_are_not_started_and_a_wrong_one_changes_nothing():
         core.restore({3: "d"})
 
     assert core.start(9) == (Start(0, 1), Start(2, 1))
-    assert core.counts == Counts(3, done=1, running=2, restored=1)
+    assert core.counts == TaskCounts(3, done=1, running=2, restored=1)
 
 
 def test_a_sweep_without_tasks_is_over():

@@ -19,7 +19,7 @@ from roadstead.traces import spool as spool_module
 from roadstead.traces.importing import ImportOptions, import_trace, sampler
 from roadstead.traces.rows import Row
 from roadstead.traces.sink import LeftOut, TraceSink, label_value, object_name
-from roadstead.traces.spool import EventRow, PodRow, Spool, SpoolError
+from roadstead.traces.spool import EventRow, Spool, SpooledPod, SpoolError
 
 HERE = Path("here")
 
@@ -187,7 +187,7 @@ def test_a_full_disk_is_reported_with_a_remedy(monkeypatch):
     tables = f"PRAGMA max_page_count = 20; {spool_module.TABLES}"
     monkeypatch.setattr(spool_module, "TABLES", tables)
     spool = Spool()
-    pods = [PodRow(f"pod-{number}", 0, 0, NEVER_MS, 0) for number in range(50_000)]
+    pods = [SpooledPod(f"pod-{number}", 0, 0, NEVER_MS, 0) for number in range(50_000)]
     with pytest.raises(SpoolError, match=r"disk is full\); set SQLITE_TMPDIR to a folder"):
         spool.add_pods(pods)
 
@@ -195,7 +195,7 @@ def test_a_full_disk_is_reported_with_a_remedy(monkeypatch):
 def test_pods_are_in_the_order_of_rows_if_that_is_sorted():
     spool = Spool()
     for number in range(5):
-        spool.add_pods([PodRow(f"p{number}", 0, number // 2, NEVER_MS, 0)])
+        spool.add_pods([SpooledPod(f"p{number}", 0, number // 2, NEVER_MS, 0)])
     assert [[pod.name for pod in pods] for pods in spool.pods(2)] == [
         ["p0", "p1"],
         ["p2", "p3"],

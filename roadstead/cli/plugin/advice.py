@@ -31,10 +31,10 @@ def missing_hooks_check(subject: PluginUnderTest, fleets: Fleets) -> Check | Non
 
 def _advice(subject: PluginUnderTest, fleets: Fleets) -> Iterator[str]:
     plugin_class = subject.plugin_class
-    narrower_reads = _narrower_reads(subject, fleets)
-    if narrower_reads is not None:
+    lower_reads = _lower_reads(subject, fleets)
+    if lower_reads is not None:
         yield (
-            f"reads = Reads.{narrower_reads.name} holds on these fleets: fewer rows would be "
+            f"reads = Reads.{lower_reads.name} holds on these fleets: fewer rows would be "
             f"evaluated again than with {plugin_class.reads.name}"
         )
     elif plugin_class.reads is Reads.CLUSTER and plugin_class.effect is Plugin.effect:
@@ -55,7 +55,7 @@ def _advice(subject: PluginUnderTest, fleets: Fleets) -> Iterator[str]:
         yield "without count_passing, the binder calls Filter for each pod of a batch"
 
 
-def _narrower_reads(subject: PluginUnderTest, fleets: Fleets) -> Reads | None:
+def _lower_reads(subject: PluginUnderTest, fleets: Fleets) -> Reads | None:
     """Return the narrowest `reads` that holds on these fleets; None: no narrower than declared."""
     # From the narrowest to the widest.
     for candidate in Reads:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from roadstead.cli.scheduling import write_text
+from roadstead.cli.schedule_run import write_text
 from roadstead.protocol.errors import InputError, cut_short
 
 _CLASS_NAME = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")

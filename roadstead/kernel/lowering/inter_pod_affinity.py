@@ -14,7 +14,7 @@ from roadstead.kernel.counter_arrays import (
     ANTI_AFFINITY,
     EXISTING_ANTI,
     SCORE,
-    CounterSet,
+    ClassCounters,
     TermCounter,
 )
 from roadstead.nodes.pod_class import PodClass
@@ -35,7 +35,7 @@ _COUNTER_TYPES = {
 
 
 def add_counters(
-    counter_set: CounterSet, evaluation: Evaluation, pod_profiles: Sequence[PodClass]
+    counter_set: ClassCounters, evaluation: Evaluation, pod_profiles: Sequence[PodClass]
 ) -> None:
     """Add the counters of a class. pod_profiles: a pod of each pod profile (`counter_arrays`)."""
     plugins = []
@@ -85,7 +85,7 @@ def _keys(
 
 
 def _required_counters(
-    counter_set: CounterSet,
+    counter_set: ClassCounters,
     plugin: InterPodAffinity,
     state: CycleState,
     pod_profiles: Sequence[PodClass],
@@ -113,7 +113,7 @@ def _required_counters(
 
 
 def _score_counters(
-    counter_set: CounterSet,
+    counter_set: ClassCounters,
     plugin: InterPodAffinity,
     state: CycleState,
     pod_profiles: Sequence[PodClass],

@@ -14,7 +14,7 @@ from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.plugin import Plugin
 from roadstead.framework.profile import Profile
 from roadstead.kernel.arrays import END, padded
-from roadstead.kernel.counter_arrays import CounterSet
+from roadstead.kernel.counter_arrays import ClassCounters
 from roadstead.kernel.lowering import inter_pod_affinity, pod_topology_spread
 from roadstead.kernel.lowering import node_resources_balanced_allocation as balanced_allocation
 from roadstead.kernel.lowering import node_resources_fit as resources_fit
@@ -161,12 +161,12 @@ def pod_profile_key(pod: PodClass) -> Hashable:
     )
 
 
-def counter_set_of(evaluation: Evaluation, pod_profiles: Sequence[PodClass]) -> CounterSet:
+def counter_set_of(evaluation: Evaluation, pod_profiles: Sequence[PodClass]) -> ClassCounters:
     """Return the counters of a class, after PreFilter and PreScore.
 
     pod_profiles: a pod of each profile.
     """
-    counter_set = CounterSet(evaluation.pod)
+    counter_set = ClassCounters(evaluation.pod)
     pod_topology_spread.add_counters(counter_set, evaluation)
     inter_pod_affinity.add_counters(counter_set, evaluation, pod_profiles)
     return counter_set

@@ -8,7 +8,7 @@ import numpy as np
 
 from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.evaluation import Evaluation
-from roadstead.kernel.counter_arrays import HARD, HOST, SOFT, CounterSet, TermCounter
+from roadstead.kernel.counter_arrays import HARD, HOST, SOFT, ClassCounters, TermCounter
 from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import NodeTable
 from roadstead.plugins.matching_pods import included, with_all_keys
@@ -16,7 +16,7 @@ from roadstead.plugins.pod_topology_spread import DomainCounts, PodTopologySprea
 from roadstead.plugins.pod_topology_spread_constraints import HOSTNAME, Spread, is_counted
 
 
-def add_counters(counter_set: CounterSet, evaluation: Evaluation) -> None:
+def add_counters(counter_set: ClassCounters, evaluation: Evaluation) -> None:
     """Add the counters of a class, after PreFilter and PreScore."""
     first, spreads = len(counter_set.counters), list[Spread]()
     for plugin in evaluation.profile.filter:
@@ -39,7 +39,7 @@ def add_counters(counter_set: CounterSet, evaluation: Evaluation) -> None:
 
 
 def _add_hard(
-    counter_set: CounterSet, plugin: PodTopologySpread, table: NodeTable, state: CycleState
+    counter_set: ClassCounters, plugin: PodTopologySpread, table: NodeTable, state: CycleState
 ) -> tuple[Spread, ...]:
     hard = plugin.constraints(counter_set.pod_class).hard
     if not hard:
@@ -57,7 +57,7 @@ def _add_hard(
 
 
 def _add_soft(
-    counter_set: CounterSet, plugin: PodTopologySpread, table: NodeTable, state: CycleState
+    counter_set: ClassCounters, plugin: PodTopologySpread, table: NodeTable, state: CycleState
 ) -> tuple[Spread, ...]:
     constraints = plugin.constraints(counter_set.pod_class)
     soft = constraints.soft

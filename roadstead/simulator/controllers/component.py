@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from roadstead.facts.node import NodeFacts
-from roadstead.simulator.component import Commands, Component, WakeAt, World
+from roadstead.simulator.component import ClusterView, Commands, Component, WakeAt
 from roadstead.simulator.controllers.core import ControllerCore
 from roadstead.simulator.controllers.daemon_set import DaemonSetCore
 from roadstead.simulator.controllers.deployment import DeploymentCore
@@ -48,7 +48,7 @@ class Controllers(Component):
         self._is_woken = [False] * len(plans)
         self._pauses_until_us = [0] * len(plans)
 
-    def attach(self, world: World) -> None:
+    def attach(self, world: ClusterView) -> None:
         self._world = world
 
     def begin(self) -> Iterator[WakeAt]:

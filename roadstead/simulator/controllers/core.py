@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 
 from roadstead.facts.pod import PodFacts
 from roadstead.fleet.generate import raw_stream
-from roadstead.simulator.component import Command, EndPod, NewPod, Note, World
+from roadstead.simulator.component import ClusterView, Command, EndPod, NewPod, Note
 from roadstead.simulator.scenario import ControllerChange, ControllerPlan, PodLifecycle
 from roadstead.simulator.simulated_pods import Ending, SimulatedPod
 from roadstead.simulator.times import NEVER_US
@@ -83,7 +83,7 @@ class ControllerCore(ABC):
         """Remove a pod that has ended; it is called after `pod_leaves`."""
 
     @abstractmethod
-    def sync(self, world: World) -> list[Command]:
+    def sync(self, world: ClusterView) -> list[Command]:
         """Return the commands that create missing pods and delete others.
 
         All commands of earlier calls are carried out.

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.manifests.daemons import may_continue, should_run
-from roadstead.simulator.component import Command, CreatePods, NewPod, World
+from roadstead.simulator.component import ClusterView, Command, CreatePods, NewPod
 from roadstead.simulator.controllers.core import ControllerCore, end_pod
 from roadstead.simulator.scenario import ControllerChange, ControllerPlan
 from roadstead.simulator.simulated_pods import LifeState, SimulatedPod
@@ -90,7 +90,7 @@ class DaemonSetCore(ControllerCore):
 
     # What it does.
 
-    def sync(self, world: World) -> list[Command]:
+    def sync(self, world: ClusterView) -> list[Command]:
         commands: list[Command] = []
         pods: list[NewPod] = []
         for name in self._nodes_to_check(world):
@@ -107,7 +107,7 @@ class DaemonSetCore(ControllerCore):
             commands.append(CreatePods(tuple(pods), controller=self.plan.index))
         return commands
 
-    def _nodes_to_check(self, world: World) -> dict[str, None]:
+    def _nodes_to_check(self, world: ClusterView) -> dict[str, None]:
         """Return the nodes that changed, in order; all nodes after a change of the template."""
         changed, self._changed = self._changed, {}
         if self._checks_all:

@@ -1,4 +1,4 @@
-"""Which pods of a ReplicaSet are deleted first (upstream controller_utils.go, ActivePodsWithRanks).
+"""Deletion order of a ReplicaSet's pods (upstream controller_utils.go, ActivePodsWithRanks).
 
 The first rule by which two pods differ decides; the pod that it names first is deleted first:
 

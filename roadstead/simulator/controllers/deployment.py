@@ -6,8 +6,8 @@ each sync; here, where no time passes between them, one `sync` makes all steps t
 
 from __future__ import annotations
 
-from roadstead.simulator.component import Command, World
-from roadstead.simulator.controllers.replica_set import ReplicaSet, ReplicaSetsCore
+from roadstead.simulator.component import ClusterView, Command
+from roadstead.simulator.controllers.replica_set import ReplicaSetsCore, ReplicaSetState
 from roadstead.simulator.controllers.rolling import new_set_size, proportional_sizes, resolve_bounds
 from roadstead.simulator.scenario import ControllerChange, ControllerPlan
 from roadstead.simulator.simulated_pods import SimulatedPod
@@ -43,7 +43,7 @@ class DeploymentCore(ReplicaSetsCore):
             self._leaving[pod.uid] = None
         return super().pod_leaves(pod, now_us)
 
-    def sync(self, world: World) -> list[Command]:
+    def sync(self, world: ClusterView) -> list[Command]:
         self._now_us = world.now_us
         if self._was_rescaled():
             self._scale_in_proportion()
@@ -63,12 +63,12 @@ class DeploymentCore(ReplicaSetsCore):
 
     @property
     def _bounds(self) -> tuple[int, int]:
-        """How many pods may be above, and how many below the replicas."""
+        """Numbers of pods that may be above and below the replicas."""
         if self.plan.recreates:
             return 0, 0
         return resolve_bounds(self.plan.max_surge, self.plan.max_unavailable, self.replicas)
 
-    def _old_sets(self) -> list[ReplicaSet]:
+    def _old_sets(self) -> list[ReplicaSetState]:
         """Return the sets of other templates that have replicas, the oldest first."""
         new = self.plan.templates[self.template].base
         return [each for each in self.sets.values() if each.name_prefix != new and each.replicas]
@@ -76,7 +76,7 @@ class DeploymentCore(ReplicaSetsCore):
     def _total(self) -> int:
         return sum(each.replicas for each in self.sets.values())
 
-    def _scale(self, replica_set: ReplicaSet, replicas: int) -> None:
+    def _scale(self, replica_set: ReplicaSetState, replicas: int) -> None:
         """Scale a set, and store the replicas of the Deployment in it."""
         replica_set.replicas = replicas
         replica_set.desired_replicas = self.replicas
@@ -111,7 +111,7 @@ class DeploymentCore(ReplicaSetsCore):
             for each, size in zip(active, sizes, strict=True):
                 self._scale(each, size)
 
-    def _is_complete(self, new: ReplicaSet) -> bool:
+    def _is_complete(self, new: ReplicaSetState) -> bool:
         """Whether all replicas are available pods of the new template."""
         return new.replicas == self.replicas == len(new.available)
 
@@ -147,7 +147,9 @@ class DeploymentCore(ReplicaSetsCore):
         removed += self._scale_down(old, available - min_available, only_unavailable=False)
         return removed > 0
 
-    def _scale_down(self, old: list[ReplicaSet], allowed: int, *, only_unavailable: bool) -> int:
+    def _scale_down(
+        self, old: list[ReplicaSetState], allowed: int, *, only_unavailable: bool
+    ) -> int:
         """Scale old sets down by at most `allowed` pods; return by how many.
 
         only_unavailable: each set by at most its number of pods that are not available.

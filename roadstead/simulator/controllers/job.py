@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from roadstead.simulator.component import Command, CreatePods, NewPod, WakeAt, World
+from roadstead.simulator.component import ClusterView, Command, CreatePods, NewPod, WakeAt
 from roadstead.simulator.controllers.core import ControllerCore
 from roadstead.simulator.scenario import ControllerPlan
 from roadstead.simulator.simulated_pods import Ending, LifeState, SimulatedPod
@@ -59,7 +59,7 @@ class JobCore(ControllerCore):
             self.failed_since_success += 1
             self._failed_us = now_us
 
-    def sync(self, world: World) -> list[Command]:
+    def sync(self, world: ClusterView) -> list[Command]:
         if self.failed > self.plan.backoff_limit:
             self.note("job failed", f"{self.failed:,} pods failed: BackoffLimitExceeded")
             return self._stop()

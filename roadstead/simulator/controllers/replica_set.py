@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from roadstead.simulator.component import Command, CreatePods, EndPod, NewPod, World
+from roadstead.simulator.component import ClusterView, Command, CreatePods, EndPod, NewPod
 from roadstead.simulator.controllers.core import ControllerCore, end_pod
 from roadstead.simulator.controllers.deletion_order import first_to_delete
 from roadstead.simulator.scenario import ControllerPlan
 from roadstead.simulator.simulated_pods import SimulatedPod
 
 
-class ReplicaSet:
+class ReplicaSetState:
     """The pods of one template.
 
     name_prefix: of the pods' names. template: index of its template. order: number among the sets
@@ -66,11 +66,11 @@ class ReplicaSetsCore(ControllerCore):
 
     def __init__(self, plan: ControllerPlan, seed: int) -> None:
         super().__init__(plan, seed)
-        self.sets: dict[str, ReplicaSet] = {}
+        self.sets: dict[str, ReplicaSetState] = {}
         # By UID of an active pod.
-        self._set_of: dict[str, ReplicaSet] = {}
+        self._set_of: dict[str, ReplicaSetState] = {}
         # By ordinal of a pod whose creation is a command that is not carried out yet.
-        self._creating: dict[int, ReplicaSet] = {}
+        self._creating: dict[int, ReplicaSetState] = {}
 
     def pod_created(self, pod: SimulatedPod) -> None:
         replica_set = self._set_of[pod.uid] = self._creating.pop(pod.ordinal)
@@ -91,15 +91,15 @@ class ReplicaSetsCore(ControllerCore):
         pods = [pod for each in self.sets.values() for pod in each.active.values()]
         return sorted(pods, key=lambda pod: pod.number)
 
-    def set_for(self, template: int) -> ReplicaSet:
+    def set_for(self, template: int) -> ReplicaSetState:
         """Return the set of a template; it is created if no equal template had one before."""
         name_prefix = self.plan.templates[template].base
         found = self.sets.get(name_prefix)
         if found is None:
-            found = self.sets[name_prefix] = ReplicaSet(name_prefix, template, len(self.sets))
+            found = self.sets[name_prefix] = ReplicaSetState(name_prefix, template, len(self.sets))
         return found
 
-    def remove_excess(self, replica_set: ReplicaSet, now_us: int) -> list[EndPod]:
+    def remove_excess(self, replica_set: ReplicaSetState, now_us: int) -> list[EndPod]:
         """Return the deletions of the pods that exceed a set's replicas."""
         related = (pod for each in self.sets.values() for pod in each.active.values())
         chosen = replica_set.pop_excess(related, now_us)
@@ -107,7 +107,7 @@ class ReplicaSetsCore(ControllerCore):
             del self._set_of[pod.uid]
         return [end_pod(pod) for pod in chosen]
 
-    def create_missing(self, replica_set: ReplicaSet) -> list[Command]:
+    def create_missing(self, replica_set: ReplicaSetState) -> list[Command]:
         """Return the creation of the pods that are missing to a set's replicas."""
         missing = replica_set.replicas - len(replica_set.active)
         if missing <= 0:
@@ -115,7 +115,7 @@ class ReplicaSetsCore(ControllerCore):
         pods = tuple(self._new_pod(replica_set) for _ in range(missing))
         return [CreatePods(pods, controller=self.plan.index)]
 
-    def _new_pod(self, replica_set: ReplicaSet) -> NewPod:
+    def _new_pod(self, replica_set: ReplicaSetState) -> NewPod:
         number = self.created_pods
         name, facts = self.plan.pod(replica_set.template, number)
         self._creating[number] = replica_set
@@ -137,7 +137,7 @@ _ONLY: Final = 0
 class ReplicaSetCore(ReplicaSetsCore):
     """A ReplicaSet without a Deployment."""
 
-    def sync(self, world: World) -> list[Command]:
+    def sync(self, world: ClusterView) -> list[Command]:
         replica_set = self.set_for(_ONLY)
         replica_set.replicas = self.replicas
         return [*self.remove_excess(replica_set, world.now_us), *self.create_missing(replica_set)]

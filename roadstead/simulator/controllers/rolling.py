@@ -31,7 +31,7 @@ def new_set_size(size: int, total: int, replicas: int, surge: int) -> int:
 
 
 class SizedSet(Protocol):
-    """A ReplicaSet as `proportional_sizes` reads it; see `ReplicaSet`."""
+    """A ReplicaSet as `proportional_sizes` reads it; see `ReplicaSetState`."""
 
     replicas: int
     max_replicas: int

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from roadstead.simulator.component import Command, CreatePods, World
+from roadstead.simulator.component import ClusterView, Command, CreatePods
 from roadstead.simulator.controllers.core import ControllerCore, end_pod
 from roadstead.simulator.scenario import ControllerChange, ControllerPlan
 from roadstead.simulator.simulated_pods import SimulatedPod
@@ -105,7 +105,7 @@ class StatefulSetCore(ControllerCore):
 
     # What it does.
 
-    def sync(self, world: World) -> list[Command]:
+    def sync(self, world: ClusterView) -> list[Command]:
         if self.plan.is_parallel:
             # In the order of ordinals, though none waits for another.
             commands = self._create(sorted(self._missing))

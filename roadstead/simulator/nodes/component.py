@@ -21,6 +21,7 @@ from typing import Final
 from roadstead.facts.node import NodeFacts, zone_text
 from roadstead.facts.taints import Taint
 from roadstead.simulator.component import (
+    ClusterView,
     Command,
     Commands,
     Component,
@@ -30,11 +31,10 @@ from roadstead.simulator.component import (
     ResumeNode,
     StopNode,
     WakeAt,
-    World,
 )
 from roadstead.simulator.nodes.drains import Drain
 from roadstead.simulator.nodes.evictions import Evictions
-from roadstead.simulator.nodes.faults import Faults, Occurrence
+from roadstead.simulator.nodes.faults import NodeFaults, Occurrence
 from roadstead.simulator.nodes.health import NodeHealth, TaintAction, TaintChange, ZoneChange
 from roadstead.simulator.nodes.marks import NO_EXECUTE, Cause, NodeMarks, no_execute_taints
 from roadstead.simulator.scenario import CompiledScenario
@@ -56,7 +56,7 @@ class NodeLifecycle(Component):
     sees_all_pods = True
 
     def __init__(self, scenario: CompiledScenario, seed: int) -> None:
-        self._faults = Faults(scenario, seed)
+        self._faults = NodeFaults(scenario, seed)
         self._marks = NodeMarks()
         self._health = NodeHealth(scenario.timings)
         self._seed = seed
@@ -72,7 +72,7 @@ class NodeLifecycle(Component):
         for node in scenario.nodes:
             self._add(node)
 
-    def attach(self, world: World) -> None:
+    def attach(self, world: ClusterView) -> None:
         """Store the world."""
         self._world = self._evictions.world = world
 

@@ -1,4 +1,4 @@
-"""How fast the node lifecycle controller taints nodes with NoExecute, zone by zone.
+"""Rate at which the node lifecycle controller taints nodes with NoExecute, by zone.
 
 Upstream: pkg/controller/nodelifecycle/scheduler/rate_limited_queue.go (burst 1), and
 ComputeZoneState, ReducedQPSFunc and HealthyQPSFunc in node_lifecycle_controller.go, 1.34.
@@ -18,7 +18,7 @@ FEW_NODES: Final = 2
 
 
 class ZoneState(StrEnum):
-    """How many nodes of a zone are not ready."""
+    """State of a zone by the share of its nodes that are not ready."""
 
     NORMAL = "normal"
     PARTIAL_DISRUPTION = "partially disrupted"

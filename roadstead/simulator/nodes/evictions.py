@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator
 
 from roadstead.facts.taints import Taint
-from roadstead.simulator.component import Command, EndPod, Note, SetBudgets, WakeAt, World
+from roadstead.simulator.component import ClusterView, Command, EndPod, Note, SetBudgets, WakeAt
 from roadstead.simulator.nodes.budgets import Budgets
 from roadstead.simulator.nodes.drains import Drain, Drains, drain_evicts
 from roadstead.simulator.nodes.marks import Cause
@@ -25,7 +25,7 @@ class Evictions:
     whether a node is ready in the API.
     """
 
-    world: World
+    world: ClusterView
 
     def __init__(
         self, scenario: CompiledScenario, stopped: Container[str], is_ready: Callable[[str], bool]

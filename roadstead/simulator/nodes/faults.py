@@ -28,7 +28,7 @@ class Occurrence:
     next_us: int
 
 
-class Faults:
+class NodeFaults:
     """The events of a scenario, and the random failures of each node."""
 
     def __init__(self, scenario: CompiledScenario, seed: int) -> None:

@@ -41,7 +41,7 @@ EXCLUDED_LABEL: Final = "node.kubernetes.io/exclude-disruption"
 """Nodes with this label do not count in the state of their zone."""
 
 
-class NodeStatus(StrEnum):
+class HealthStatus(StrEnum):
     """Status of a node, as the controller knows it."""
 
     READY = "ready"
@@ -57,9 +57,9 @@ class NodeEvent(StrEnum):
     EXPIRE = "expire"
 
 
-_S, _E = NodeStatus, NodeEvent
+_S, _E = HealthStatus, NodeEvent
 
-TABLE: Final[TransitionTable[NodeStatus, NodeEvent]] = TransitionTable(
+TABLE: Final[TransitionTable[HealthStatus, NodeEvent]] = TransitionTable(
     "node health",
     {
         (_S.READY, _E.STOP): _S.SILENT,
@@ -71,7 +71,7 @@ TABLE: Final[TransitionTable[NodeStatus, NodeEvent]] = TransitionTable(
 
 
 class TaintAction(StrEnum):
-    """What the controller does with the two taints of a node that does not answer."""
+    """The controller's action on the two taints of a node that does not answer."""
 
     ADD_NO_SCHEDULE = "add NoSchedule"
     REMOVE_NO_SCHEDULE = "remove NoSchedule"
@@ -103,7 +103,7 @@ class _Node:
 
     zone: str
     is_counted: bool
-    status: NodeStatus = NodeStatus.READY
+    status: HealthStatus = HealthStatus.READY
     history: History = ()
     silent_since_us: int = 0
     is_tainted: bool = False
@@ -151,7 +151,7 @@ class NodeHealth:
         node = self._nodes.pop(name)
         zone = self._zones[node.zone]
         zone.nodes -= node.is_counted
-        zone.not_ready -= node.is_counted and node.status is NodeStatus.UNKNOWN
+        zone.not_ready -= node.is_counted and node.status is HealthStatus.UNKNOWN
         zone.queue.pop(name, None)
         self._watched.pop(name, None)
         self._zones_are_outdated = True
@@ -166,7 +166,7 @@ class NodeHealth:
     def answer(self, name: str) -> Iterator[TaintChange]:
         """Note that a node answers again. IllegalTransitionError if it had not stopped."""
         node = self._nodes[name]
-        was_unknown = node.status is NodeStatus.UNKNOWN
+        was_unknown = node.status is HealthStatus.UNKNOWN
         self._move(name, node, NodeEvent.ANSWER)
         self._watched[name] = None
         if was_unknown:
@@ -175,11 +175,11 @@ class NodeHealth:
     def is_ready(self, name: str) -> bool:
         """Whether a node is ready in the API; False for one that was not added."""
         node = self._nodes.get(name)
-        return node is not None and node.status is not NodeStatus.UNKNOWN
+        return node is not None and node.status is not HealthStatus.UNKNOWN
 
     def answers(self, name: str) -> bool:
         """Whether a node answers now."""
-        return self._nodes[name].status is NodeStatus.READY
+        return self._nodes[name].status is HealthStatus.READY
 
     # Time.
 
@@ -213,14 +213,14 @@ class NodeHealth:
                 name = next(iter(zone.queue))
                 del zone.queue[name]
                 node = self._nodes[name]
-                if node.status is NodeStatus.UNKNOWN:
+                if node.status is HealthStatus.UNKNOWN:
                     node.is_tainted = True
                     found.append(TaintChange(TaintAction.ADD_NO_EXECUTE, name))
         return found
 
     def _check_node(self, name: str, now_us: int) -> Iterator[TaintChange]:
         node = self._nodes[name]
-        if node.status is NodeStatus.UNKNOWN:
+        if node.status is HealthStatus.UNKNOWN:
             # As upstream, which reads the status from before the pass: a node is queued one pass
             # after the pass that found it not ready.
             if not node.is_tainted:
@@ -228,7 +228,7 @@ class NodeHealth:
             del self._watched[name]
             return
         yield from self._stop_eviction(name)
-        if node.status is NodeStatus.READY:
+        if node.status is HealthStatus.READY:
             del self._watched[name]
         elif now_us > node.silent_since_us + self._timings.node_monitor_grace_us:
             self._move(name, node, NodeEvent.EXPIRE)
@@ -245,7 +245,9 @@ class NodeHealth:
     def _move(self, name: str, node: _Node, event: NodeEvent) -> None:
         transition = TABLE.follow(name, node.status, event, node.history)
         if node.is_counted:
-            change = (transition.target is NodeStatus.UNKNOWN) - (node.status is NodeStatus.UNKNOWN)
+            change = (transition.target is HealthStatus.UNKNOWN) - (
+                node.status is HealthStatus.UNKNOWN
+            )
             self._zones[node.zone].not_ready += change
             self._zones_are_outdated |= bool(change)
         node.status, node.history = transition.target, transition.extend(node.history)
@@ -276,7 +278,7 @@ class NodeHealth:
             # evicts from no node.
             for name, node in self._nodes.items():
                 yield from self._stop_eviction(name)
-                if node.status is NodeStatus.UNKNOWN:
+                if node.status is HealthStatus.UNKNOWN:
                     self._watched[name] = None
             for zone in zones.values():
                 zone.rate.change(0.0, now_us)
@@ -291,11 +293,11 @@ class NodeHealth:
             counted = [
                 each for each in self._nodes.values() if each.zone == key and each.is_counted
             ]
-            unknown = sum(each.status is NodeStatus.UNKNOWN for each in counted)
+            unknown = sum(each.status is HealthStatus.UNKNOWN for each in counted)
             assert (zone.nodes, zone.not_ready) == (len(counted), unknown), f"zone {key}: counts"
             assert all(name in self._nodes for name in zone.queue), f"zone {key}: a node is gone"
         for name, node in self._nodes.items():
             is_tainted, queue = node.is_tainted, self._zones[node.zone].queue
-            is_ready = node.status is NodeStatus.READY
+            is_ready = node.status is HealthStatus.READY
             is_done = not is_tainted if is_ready else is_tainted or name in queue
             assert is_done or name in self._watched, f"node {name} is not watched"

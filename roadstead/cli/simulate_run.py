@@ -17,7 +17,7 @@ import click
 from roadstead.api.plugin_failures import simulated_failure_notes
 from roadstead.api.run_folder import COMPARISON_FILE, RECORD_FILE, REPORT_FILE
 from roadstead.api.simulated_report import HEADS, summary_row, wait_text, write_report
-from roadstead.api.simulating import (
+from roadstead.api.simulation_steps import (
     Simulation,
     play_all,
     prepare_folder,

@@ -35,8 +35,8 @@ from roadstead.bench.machine import own_memory_bytes
 from roadstead.config.scenario.read import ScenarioFile
 from roadstead.cycle.batch import CompiledKernel
 from roadstead.framework.user_plugins import digests_of
-from roadstead.kernel.coverage import Coverage
-from roadstead.kernel.start import load
+from roadstead.kernel.compiled_code import load
+from roadstead.kernel.decision_counts import DecisionCounts
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.report.paths import entries
 from roadstead.report.result import InputDigest, installed_versions
@@ -201,8 +201,8 @@ def play_all(
     the others written. also: a further recorder of each run. on_note: called before
     the kernel is compiled. Raises PartDiffersError, LimitExceededError, QueueFullError, OSError.
     """
-    # One for all runs: loading takes long. Coverage counts the pods that it decides.
-    compiled_kernel = CompiledKernel(load(on_note), Coverage())
+    # One for all runs: loading takes long. `DecisionCounts` has the pods that it decides.
+    compiled_kernel = CompiledKernel(load(on_note), DecisionCounts())
     for name, variant in variants.items():
         path = folder / name
         if (path / SUMMARY_FILE).exists():
@@ -236,7 +236,7 @@ def explain_recorded(
     """
     simulation = recorded_simulation(path.absolute().parent, plugins)
     variant = simulation.recorded_variant(path.absolute().parent, run)
-    compiled_kernel, plan = CompiledKernel(load(), Coverage()), simulation.plan
+    compiled_kernel, plan = CompiledKernel(load(), DecisionCounts()), simulation.plan
     if at_us is None:
         return explain_bind(plan, variant, number, compiled_kernel, _show_nothing)
     return explain_at(plan, variant, number, at_us, compiled_kernel, _show_nothing)

@@ -12,7 +12,7 @@ import click
 
 from roadstead import __version__
 from roadstead.api.plan import ConfigText
-from roadstead.bench.catalog import Entry, built_in, choose, of_file
+from roadstead.bench.catalog import CatalogEntry, built_in, choose, of_file
 from roadstead.bench.machine import commit_of, reset_peak_memory, this_machine
 from roadstead.bench.metrics import BenchMetrics, WorkloadResult, metrics_of, workload_result
 from roadstead.bench.result import Json, compare, headline, read_result, result_document
@@ -23,7 +23,7 @@ from roadstead.cli.concurrency_options import ConcurrencyOptions
 from roadstead.cli.options import RunOptions
 from roadstead.cli.progress import shown_progress
 from roadstead.cli.result_forms import print_json
-from roadstead.cli.scheduling import write_text
+from roadstead.cli.schedule_run import write_text
 from roadstead.cli.session import Session
 from roadstead.config.settings import Settings
 from roadstead.run import RunPlan
@@ -45,11 +45,11 @@ class BenchSelection:
     timeout_s: float
     profiles: bool
 
-    def known(self, seed: int = 0) -> list[Entry]:
+    def known(self, seed: int = 0) -> list[CatalogEntry]:
         """Return the workloads that can be selected."""
         return of_file(self.file) if self.file is not None else built_in(seed, self.openb)
 
-    def entries(self, seed: int) -> list[Entry]:
+    def entries(self, seed: int) -> list[CatalogEntry]:
         """The selected workloads, in order. Raises InputError for a name that matches nothing."""
         known = self.known(seed)
         if self.names:

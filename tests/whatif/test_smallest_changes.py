@@ -6,9 +6,9 @@ import pytest
 
 from roadstead.facts.pod import HostPort, PodAffinityTerm
 from roadstead.facts.selectors import LabelSelector
-from roadstead.whatif.admission import smallest_changes
 from roadstead.whatif.changes import reduced
 from roadstead.whatif.sandbox import Sandbox
+from roadstead.whatif.smallest_changes import smallest_changes
 from tests.actors.world import identity, inputs_of, plan_of
 from tests.builders import GIB, MIB, node, pod, require, taint, term
 from tests.whatif.questions import ZONE, running

@@ -29,7 +29,14 @@ from roadstead.cli.sweep_progress import CombinationLines, SweepProgress
 from roadstead.config.scenario.read import ScenarioFile, load_scenario
 from roadstead.config.scenario.vary import read_axis
 from roadstead.interruption import Interrupted
-from roadstead.lab.scenario_sweep import Row, ScenarioSweep, Spread, name_of, spreads, value_text
+from roadstead.lab.scenario_sweep import (
+    MetricSpread,
+    ScenarioSweep,
+    SweepRow,
+    name_of,
+    spreads,
+    value_text,
+)
 from roadstead.protocol.errors import InputError
 from roadstead.report.units import counted, significant
 from roadstead.sweeps.carry_out import SweepEnd
@@ -88,7 +95,7 @@ def run_scenarios(
     plugins: Sequence[str],
     jobs: JobOptions,
     target: SweepTarget,
-) -> tuple[PreparedSweep, list[Row], SweepEnd]:
+) -> tuple[PreparedSweep, list[SweepRow], SweepEnd]:
     """Play the runs of a sweep, with progress, and write its files.
 
     Every combination is compiled before the first run, so a wrong one is reported early.
@@ -132,7 +139,7 @@ def _report_kept_results(end: SweepEnd, output: Path) -> None:
         echo_note(kept)
 
 
-def show(prepared: PreparedSweep, rows: Sequence[Row], target: SweepTarget) -> None:
+def show(prepared: PreparedSweep, rows: Sequence[SweepRow], target: SweepTarget) -> None:
     """Print the result on standard output, and the folder on standard error."""
     if target.output_format == "json":
         print_json(sweep_document(prepared, rows))
@@ -147,7 +154,7 @@ def echo_written(output: Path) -> None:
     click.echo(f"\nWritten to {output}; report: {output / REPORT_FILE}", err=True)
 
 
-def _print_table(planned: ScenarioSweep, rows: Sequence[Row]) -> None:
+def _print_table(planned: ScenarioSweep, rows: Sequence[SweepRow]) -> None:
     from roadstead.report.scenario_sweep_plots import varying_metrics
     from roadstead.report.text_table import Column, print_table, text_column, wide_console
 
@@ -188,7 +195,7 @@ def short_keys(keys: Sequence[str]) -> list[str]:
     return found
 
 
-def _cell(spread: Spread | None) -> str:
+def _cell(spread: MetricSpread | None) -> str:
     if spread is None:
         return "–"
     median = significant(spread.median, 3)

@@ -14,7 +14,7 @@ from roadstead.api.scenario_sweep import check_new_folder
 from roadstead.cli.result_forms import print_json
 from roadstead.cli.session import Session
 from roadstead.cli.stress_options import JobOptions
-from roadstead.cli.sweeping import SweepTarget, echo_written, run_scenarios
+from roadstead.cli.sweep_run import SweepTarget, echo_written, run_scenarios
 from roadstead.config.scenario.read import load_scenario
 from roadstead.protocol.errors import InputError
 

@@ -57,7 +57,7 @@ PODS_MAX: Final = 1_000_000_000
 
 @dataclass(slots=True)
 class WorkloadCompiler:
-    """Compiles the entries of the workload in order. trace_at: returns the trace of a path.
+    """Compile the entries of the workload in order. trace_at: returns the trace of a path.
 
     has_groups: some configuration has a plugin that places the pods of a gang all or none. sources,
     plans: those compiled so far. traces: number of entries with a trace.

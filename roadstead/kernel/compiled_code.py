@@ -22,11 +22,11 @@ import numpy as np
 
 from roadstead.framework.tie_break import Chooser, TieBreak
 from roadstead.kernel.arrays import U64, Chunk, Lists, PodArrays, RowArrays, Totals, new_chunk
+from roadstead.kernel.best_rows import no_lists
 from roadstead.kernel.compile_process import TOTALS, compile_in_child, start_compiling, wait_for
 from roadstead.kernel.counter_arrays import CounterArrays
 from roadstead.kernel.counter_layout import lay_out_counters, with_classes
 from roadstead.kernel.layout import empty_totals
-from roadstead.kernel.lists import no_lists
 from roadstead.kernel.lowering.lowerings import ClassArrays, lay_out_classes
 from roadstead.kernel.mirror import Mirror
 from roadstead.kernel.static_scores import StaticScores
@@ -46,7 +46,7 @@ class Stats(Protocol):
     cache_path: str
 
 
-class Dispatcher(Protocol):
+class CompiledFunction(Protocol):
     """A function that numba compiled."""
 
     stats: Stats
@@ -115,7 +115,7 @@ def is_compiled() -> bool:
     numba.
     """
     compiled = compiled_of()
-    folder = Path(cast(Dispatcher, compiled.decide_pods).stats.cache_path)
+    folder = Path(cast(CompiledFunction, compiled.decide_pods).stats.cache_path)
     modules = sources(Path(str(compiled.__file__)).parent)
     newest = max(module.stat().st_mtime for module in modules)
     cached = [index for module in modules for index in folder.glob(f"{module.stem}.*.nbi")]
@@ -182,7 +182,7 @@ def _only_compiler(code: CompiledCode, part: str) -> Iterator[None]:
     Schedulers and workers that start together would compile the same code, each for a minute of
     processor time.
     """
-    folder = Path(cast(Dispatcher, code.decide_pods).stats.cache_path)
+    folder = Path(cast(CompiledFunction, code.decide_pods).stats.cache_path)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = os.open(folder / f"{part}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -191,7 +191,7 @@ def _volumes(draw, names):
     return tuple(claimed(each) for each in draw.sample(names, draw.choice((1, 1, 2))))
 
 
-class Strangers:
+class RandomPods:
     """Pods of which most use the features of two themes, so that they interact."""
 
     def __init__(self, draw, hosts, claims):

@@ -8,7 +8,7 @@ from roadstead.devices.state import DeviceState, deallocated, without_consumers
 from roadstead.facts.devices import DeviceClaimFacts
 
 
-def before_use(devices: DeviceState, uid: str) -> tuple[DeviceClaimFacts, ...]:
+def claims_without_pod(devices: DeviceState, uid: str) -> tuple[DeviceClaimFacts, ...]:
     """Return the claims of a pod as they would be without it."""
     return tuple(
         deallocated(without_consumers(replace(each, is_in_flight=False), frozenset({uid})))

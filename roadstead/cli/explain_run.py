@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from roadstead.api.explaining import explain_pending, explain_pod
+from roadstead.api.explain_steps import explain_pending, explain_pod
 from roadstead.cli.notes import echo_note
 from roadstead.cli.options import OutputFormat
 from roadstead.cli.progress import shown_progress
 from roadstead.cli.result_forms import print_json
-from roadstead.cli.scheduling import print_notes, write_text
+from roadstead.cli.schedule_run import print_notes, write_text
 from roadstead.cli.session import Session
 from roadstead.inputs.loaded import Loaded
 from roadstead.inputs.not_created import find_created
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What to explain.
+    """The object of an explanation.
 
     pod: name of a pod or a workload; None for every pending pod. after_run: schedule the other pods
     first.

@@ -2,7 +2,7 @@
 
 A worker lists the best of its rows (`list_best`). The scheduler receives such lists
 (`Kernel.use_lists`), and its kernel decides by them as long as they suffice; see `compiled_lists`.
-The module `lists` has the form in which lists are merged and passed to compiled code.
+The module `best_rows` has the form in which lists are merged and passed to compiled code.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from roadstead.kernel.arrays import INFEASIBLE, U64, RowArrays, Totals
-from roadstead.kernel.lists import BestRows, lay_out, no_lists
-from roadstead.kernel.start import CompiledCode
+from roadstead.kernel.best_rows import BestRows, lay_out, no_lists
+from roadstead.kernel.compiled_code import CompiledCode
 from roadstead.nodes.columns import I32, I64, Bools
 
 

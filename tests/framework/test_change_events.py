@@ -2,7 +2,7 @@
 
 import pytest
 
-from roadstead.framework.changes import node_change_events, pod_change_events
+from roadstead.framework.change_events import node_change_events, pod_change_events
 from roadstead.framework.events import NODE_ADD, NODE_DELETE, ObjectChange
 from tests.builders import node, pod, taint, tolerate
 

@@ -1,4 +1,4 @@
-"""How many pods the kernel decided, and why the plugins decided the others.
+"""Numbers of pods that the kernel decided, and that the plugins decided, by reason.
 
 In the names of counts, `reference` is the decision by the plugins alone, without the kernel.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(slots=True)
-class Coverage:
+class DecisionCounts:
     """Counts of decided pods, and of calls that ended early.
 
     by_kernel: pods. by_reference: pods by reason, such as the name of a plugin. stops: why calls

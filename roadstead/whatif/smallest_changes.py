@@ -63,7 +63,7 @@ def _order(change: AdmittingChange) -> tuple[int, list[int], float, int, str]:
 
 @dataclass(slots=True)
 class _ChangeSearch:
-    """Tries changes of one pod. tried: number of runs so far."""
+    """Try changes of one pod. tried: number of runs so far."""
 
     sandbox: Sandbox
     pod: Pod

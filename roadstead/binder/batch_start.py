@@ -19,7 +19,7 @@ from roadstead.placements import Placements
 from roadstead.transitions import History
 
 Unflushed = deque[tuple[int, BinderRecord, str | Released | None]]
-"""(record number, pod, outcome): the token of a commit, effect of a release, or None for a load."""
+"""(record number, pod, outcome): token of a commit, command of a release, or None for a load."""
 
 _Row = tuple[int, str, int]
 """A row of `RowVersions`."""

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from roadstead.config.model import default_config
 from roadstead.cycle.batch import CompiledKernel
 from roadstead.framework.tie_break import TieBreak
-from roadstead.kernel import compiled, start
-from roadstead.kernel.coverage import Coverage
-from roadstead.kernel.start import CompiledCode, load
+from roadstead.kernel import compiled, compiled_code
+from roadstead.kernel.compiled_code import CompiledCode, load
+from roadstead.kernel.decision_counts import DecisionCounts
 from tests.actors import fleets
 from tests.cycle.test_batch_builder import Cycle
 from tests.kernel.test_equality import PROFILES, Batches, fleet_world, play, worlds
@@ -46,7 +46,9 @@ def interpreted():
 @given(worlds(), PROFILES)
 def test_compiled_code_equals_its_source(interpreted, world, config):
     def played(code):
-        return play(Batches(world, config, TieBreak(), CompiledKernel(code, Coverage())), world)
+        return play(
+            Batches(world, config, TieBreak(), CompiledKernel(code, DecisionCounts())), world
+        )
 
     with np.errstate(over="ignore"):
         from_source = played(interpreted)
@@ -60,7 +62,7 @@ def test_compiled_code_across_nodes_equals_its_source(interpreted, inputs):
     world, config = fleet_world(inputs), default_config().profiles[0]
 
     def played(code):
-        return play(Cycle(world, config, TieBreak(), CompiledKernel(code, Coverage())), world)
+        return play(Cycle(world, config, TieBreak(), CompiledKernel(code, DecisionCounts())), world)
 
     with np.errstate(over="ignore"):
         from_source = played(interpreted)
@@ -72,10 +74,10 @@ def test_compiled_code_across_nodes_equals_its_source(interpreted, inputs):
 def anew(monkeypatch):
     """Load as if nothing were loaded yet; return the code, the messages, and the children."""
     told, ran = [], []
-    monkeypatch.setattr(start, "compile_in_child", lambda: ran.append("apart"))
+    monkeypatch.setattr(compiled_code, "compile_in_child", lambda: ran.append("apart"))
 
     def load_anew():
-        monkeypatch.setattr(start, "loaded", lambda: None)
+        monkeypatch.setattr(compiled_code, "loaded", lambda: None)
         return load(told.append), told, ran
 
     return load_anew
@@ -91,7 +93,7 @@ def test_with_cached_machine_code_nothing_is_compiled(anew):
 
 
 def test_without_cached_machine_code_another_process_compiles(anew, monkeypatch, tmp_path):
-    monkeypatch.setattr(start, "is_compiled", lambda: False)
+    monkeypatch.setattr(compiled_code, "is_compiled", lambda: False)
 
     _, told, ran = anew()
 
@@ -101,7 +103,7 @@ def test_without_cached_machine_code_another_process_compiles(anew, monkeypatch,
 
 def test_one_half_is_compiled_in_a_separate_process(monkeypatch):
     code, begun = load(), []
-    monkeypatch.setattr(start, "compiled_of", lambda: code)
+    monkeypatch.setattr(compiled_code, "compiled_of", lambda: code)
 
     class Other:
         def __init__(self, part):
@@ -110,10 +112,10 @@ def test_one_half_is_compiled_in_a_separate_process(monkeypatch):
         def wait(self):
             begun.append("waited for")
 
-    monkeypatch.setattr(start, "start_compiling", Other)
+    monkeypatch.setattr(compiled_code, "start_compiling", Other)
 
-    start.compile_in_process()
-    start.compile_in_process(start.TOTALS)
+    compiled_code.compile_in_process()
+    compiled_code.compile_in_process(compiled_code.TOTALS)
 
     assert begun == ["totals", "waited for"]
 
@@ -121,7 +123,7 @@ def test_one_half_is_compiled_in_a_separate_process(monkeypatch):
 def test_numba_is_not_imported_if_the_working_directory_would_configure_it(monkeypatch, tmp_path):
     (tmp_path / ".numba_config.yaml").write_text("cache_dir: .\n")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(start, "loaded", lambda: None)
+    monkeypatch.setattr(compiled_code, "loaded", lambda: None)
 
     with pytest.raises(ImportError, match=r"\.numba_config\.yaml in the working directory"):
         load()
@@ -136,19 +138,19 @@ def test_machine_code_older_than_its_sources_is_removed(monkeypatch, tmp_path):
         each.write_text("")
     monkeypatch.syspath_prepend(tmp_path)
     module = importlib.import_module("compiled_of_the_test")
-    monkeypatch.setattr(start, "compiled_of", lambda: module)
+    monkeypatch.setattr(compiled_code, "compiled_of", lambda: module)
     module.decide_pods(1)
 
-    assert start.is_compiled()
+    assert compiled_code.is_compiled()
     os.utime(called, (2**33, 2**33))
-    assert not start.is_compiled()
+    assert not compiled_code.is_compiled()
     os.utime(called, (0, 0))
-    assert not start.is_compiled()
+    assert not compiled_code.is_compiled()
 
 
 def test_one_folder_has_all_machine_code_and_all_its_sources_are_known():
     load()
-    sources, kept = start.sources(_HOME), compiled.decide_pods.stats.cache_path
+    sources, kept = compiled_code.sources(_HOME), compiled.decide_pods.stats.cache_path
     functions = [
         each
         for name in (*_COMPILED, *_LOWERED)
@@ -163,7 +165,7 @@ def test_one_folder_has_all_machine_code_and_all_its_sources_are_known():
 def test_a_temporary_folder_is_the_cache_if_no_other_can_be_written(monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", "")
 
-    start.cache_temporarily()
+    compiled_code.cache_temporarily()
     used = numba.config.CACHE_DIR
     assert used == os.environ["NUMBA_CACHE_DIR"] != ""
 

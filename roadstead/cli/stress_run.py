@@ -13,7 +13,7 @@ import click
 from roadstead.cli.notes import echo_note
 from roadstead.cli.options import SourceOptions
 from roadstead.cli.result_forms import print_json
-from roadstead.cli.scheduling import ResultTarget
+from roadstead.cli.schedule_run import ResultTarget
 from roadstead.cli.session import Session
 from roadstead.cli.stress_options import JobOptions
 from roadstead.cli.stress_plan import (
@@ -30,7 +30,7 @@ from roadstead.cli.stress_product import product_study
 from roadstead.cli.stress_runs import check_jobs, run_all
 from roadstead.interruption import Interrupted
 from roadstead.lab.recommend import COMPARED_METRICS, Recommendation, recommend
-from roadstead.lab.sweep import Sweep, SweepResult, sweep_result
+from roadstead.lab.sweep import LabSweepResult, Sweep, sweep_result
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.report.result import installed_versions
 from roadstead.report.units import significant
@@ -158,7 +158,7 @@ def busy_note(engine: str, load: float, cores: int) -> str:
     )
 
 
-def idle_note(result: SweepResult) -> str:
+def idle_note(result: LabSweepResult) -> str:
     """Return a note if one batch contains all pods of a run; "" otherwise.
 
     One scheduler then leases all pods, so the others cannot conflict with it.
@@ -185,7 +185,7 @@ def _origin(engine: str, loaded: Loaded | None) -> Origin:
     return Origin(engine, inputs, asdict(this_machine()), commit_of(Path(__file__).parent))
 
 
-def advise(result: SweepResult, engine: str, *more_notes: str) -> Recommendation | None:
+def advise(result: LabSweepResult, engine: str, *more_notes: str) -> Recommendation | None:
     """Recommend a combination, if Roadstead itself was swept over more than one.
 
     more_notes: on the basis of the recommendation; "" for none.
@@ -201,7 +201,7 @@ def advise(result: SweepResult, engine: str, *more_notes: str) -> Recommendation
     return replace(advice, reasons=(*advice.reasons, *notes))
 
 
-def show(result: SweepResult, advice: Recommendation | None, target: ResultTarget) -> None:
+def show(result: LabSweepResult, advice: Recommendation | None, target: ResultTarget) -> None:
     """Print the result on standard output, and the output directory on standard error."""
     from roadstead.report.stress_output import points_document
 
@@ -213,7 +213,7 @@ def show(result: SweepResult, advice: Recommendation | None, target: ResultTarge
         click.echo(f"\nWritten to {target.output}", err=True)
 
 
-def _print_table(result: SweepResult, advice: Recommendation | None) -> None:
+def _print_table(result: LabSweepResult, advice: Recommendation | None) -> None:
     from rich.console import Console
     from rich.text import Text
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from roadstead.api import running
+from roadstead.api import run_steps
 from roadstead.cli.notes import echo_note
 from roadstead.cli.options import RunFormat
 from roadstead.cli.progress import shown_progress
@@ -39,7 +39,7 @@ class ResultTarget:
         may_replace: results of another run may be replaced.
         """
         if self.output is not None:
-            running.check_output(self.output, may_replace=may_replace)
+            run_steps.check_output(self.output, may_replace=may_replace)
 
 
 def schedule(
@@ -67,7 +67,7 @@ def _carry_out(
     digests: tuple[InputDigest, ...],
 ) -> None:
     with shown_progress() as progress:
-        result = running.schedule(
+        result = run_steps.schedule(
             session.launcher(),
             loaded,
             plan,
@@ -77,12 +77,12 @@ def _carry_out(
         )
     if target.output is not None:
         with session.watch.phase(WRITE):
-            running.write_result(target.output, result, plan, (*loaded.digests, *digests))
+            run_steps.write_result(target.output, result, plan, (*loaded.digests, *digests))
         session.launcher().finish(plan)
     written_s = {name: s for name, s in session.watch.timings_s.items() if name == WRITE}
     timings_s = {**result.timings_s, **written_s}
     result = replace(result, timings_s=timings_s, elapsed_s=session.watch.elapsed_s)
-    print_result(result, running.reported_pods(loaded, result), target)
+    print_result(result, run_steps.reported_pods(loaded, result), target)
     _print_plugin_failures(result, plan)
     if target.output is None:
         # Printing replaces the output directory; until then, the run can be resumed.
