@@ -86,7 +86,9 @@ class World:
 
     async def reports(self, count=1):
         """Wait for the first reports to the queue and return them."""
-        await until(lambda: len(self.queue.told("report")) >= count)
+        await until(lambda: len(self.queue.told("report")) >= count or self.scheduler.failure)
+        if self.scheduler.failure is not None:
+            raise self.scheduler.failure
         return self.queue.told("report")
 
     async def error(self):

@@ -43,6 +43,9 @@ class Fake:
 
     async def call(self, method, message, *, timeout_s):
         self.calls.append((method.name, message))
+        assert method.name in self.answers, (
+            f"{self.name} has no answer for {method.name}: pass {method.name}=… to the fake"
+        )
         found = self.answers[method.name]
         if callable(found):
             found = found(message)

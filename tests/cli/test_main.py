@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -17,33 +18,46 @@ from roadstead.config.settings import Settings
 from tests.cli.conftest import Run
 from tests.cli.plain_launcher import PlainLauncher
 
+README = Path(__file__).parents[2] / "README.md"
+COMMANDS = [
+    "demo",
+    "schedule",
+    "explain",
+    "fit",
+    "grow",
+    "drain",
+    "trace",
+    "scenario",
+    "simulate",
+    "why",
+    "query",
+    "sweep",
+    "compare",
+    "bench",
+    "check",
+    "stress",
+    "config",
+    "plugin",
+    "cluster",
+]
+
 
 def test_help_names_every_command_and_the_first_steps(run: Run) -> None:
     result = run("--help")
 
     assert result.exit_code == 0
-    assert re.findall(r"^  (\w+)  ", result.output.partition("Commands:")[2], re.M) == [
-        "demo",
-        "schedule",
-        "explain",
-        "fit",
-        "grow",
-        "drain",
-        "trace",
-        "scenario",
-        "simulate",
-        "why",
-        "query",
-        "sweep",
-        "compare",
-        "bench",
-        "check",
-        "stress",
-        "config",
-        "plugin",
-        "cluster",
-    ]
+    commands = re.findall(r"^  ([\w-]+)  ", result.output.partition("Commands:")[2], re.M)
+    assert commands == COMMANDS, "add the command to COMMANDS in this module"
     assert "roadstead schedule --cluster nodes.yaml --pods app/" in result.output
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_readme_lists_each_command(name: str) -> None:
+    section = README.read_text().partition("`roadstead COMMAND --help` lists")[2]
+    block = re.findall(r"^```\n(.*?)^```", section, re.M | re.S)[0]
+    listed = re.findall(r"\broadstead ([\w-]+)", block)
+
+    assert name in listed, f"add `roadstead {name}` to the list of commands in README.md"
 
 
 def test_shells_can_complete_command_names(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,9 +2,9 @@
 
 import ast
 import re
-from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from tests.docs.modules import ROOT, modules_in
+
 PAGE = (ROOT / "docs" / "invariants.md").read_text()
 INVARIANTS = 12
 REFERENCE = re.compile(r"`([\w/]+\.py)(?:::([\w.]+))?`")
@@ -45,3 +45,16 @@ def test_each_invariant_has_its_row():
     assert rows == [f"I{number}" for number in range(1, INVARIANTS + 1)], (
         "for a new invariant, change INVARIANTS and the first sentence of docs/invariants.md"
     )
+
+
+def test_each_invariant_that_the_checker_names_has_its_row():
+    named = {
+        node.value
+        for module in modules_in("roadstead/invariants").values()
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Constant) and re.fullmatch(r"I\d+", str(node.value))
+    }
+    rows = set(re.findall(r"^\| (I\d+) \|", PAGE, re.MULTILINE))
+
+    assert named, "the checker names invariants"
+    assert not named - rows, "add its row to docs/invariants.md, and change INVARIANTS"

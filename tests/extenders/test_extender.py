@@ -1,5 +1,6 @@
 """Requests to extenders and the meaning of their answers, with a caller that replays answers."""
 
+from dataclasses import fields, replace
 from functools import partial
 
 import pytest
@@ -18,11 +19,25 @@ from roadstead.facts.selectors import NodeSelectorTerm, Requirement
 from roadstead.facts.taints import Taint, Toleration
 from roadstead.protocol.status import Code, Status
 from tests.extenders.servers import Server, config_of
+from tests.plugins.test_signatures import VALUES
 
 N1, N2, N3 = (NodeFacts(name) for name in ("n1", "n2", "n3"))
 POD = ExtenderPod(
     PodIdentity("uid-p", "ns", "p"), PodFacts("ns", requests=(("cpu", 500), ("x/gpu", 1)))
 )
+
+
+NOT_SENT = {
+    # The identity has the namespace; containers are sent one for each image.
+    *("namespace", "container_count"),
+    # The first container has all requests of the pod.
+    *("nonzero_cpu_milli", "nonzero_memory_bytes", "container_requests"),
+    *("is_terminating", "is_preempted", "owner", "pod_group", "scheduling_gates"),
+    *("pod_affinity", "pod_anti_affinity", "preferred_pod_affinity"),
+    *("preferred_pod_anti_affinity", "spread_constraints"),
+    *("volumes", "device_claims", "claims_as"),
+}
+"""Facts of pods that a request to an extender does not have."""
 
 
 class Replay:
@@ -373,6 +388,19 @@ def test_a_pod_is_sent_with_all_its_known_fields():
             }
         },
     }
+
+
+@pytest.mark.parametrize("name", sorted(each.name for each in fields(PodFacts)))
+def test_a_fact_of_a_pod_is_sent_or_listed_as_not_sent(name):
+    one, *others = (
+        pod_manifest(POD.identity, replace(POD.facts, **{name: value}))
+        for value in (getattr(POD.facts, name), *VALUES.get(name, ("another",)))
+    )
+    is_sent = any(each != one for each in others)
+
+    assert is_sent is (name not in NOT_SENT), (
+        f"send {name} in extenders/manifests.py or add it to NOT_SENT in this module, not both"
+    )
 
 
 def test_a_url_is_shown_without_its_password():

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roadstead.config.intree import IN_TREE_POINTS, OPTIONAL_POINTS
+from roadstead.config.load import load_config
 from roadstead.config.model import default_config
 from roadstead.config.plugin_args import DEFAULT_ARGS, NodeAffinityArgs, NodeResourcesFitArgs
 from roadstead.framework.plugin import EXTENSION_POINTS, FilterPlugin, Handle, Reads, ScorePlugin
@@ -66,6 +67,24 @@ def test_every_in_tree_plugin_can_sign_every_pod(name):
 def test_default_arguments_are_those_of_the_configuration(name):
     if name in DEFAULT_ARGS:
         assert type(built(name, DEFAULT_ARGS[name])) is type(built(name))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_configuration_reads_the_arguments_of_each_plugin(name):
+    text = (
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        f"profiles: [{{pluginConfig: [{{name: {name}, args: {{}}}}]}}]"
+    )
+    args = load_config(text, source="test").config.profiles[0].args[name]
+
+    try:
+        plugin = built(name, args)
+    except AssertionError:
+        pytest.fail(
+            f"{type(args).__name__}: add {name} to _ALL_ARGS_MODELS in config/load.py, "
+            "and the model of its arguments to _CONVERTERS in config/convert.py"
+        )
+    assert plugin.name == name
 
 
 def test_the_arguments_of_another_plugin_are_refused():
