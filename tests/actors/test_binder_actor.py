@@ -442,9 +442,9 @@ async def test_all_evicted_pods_are_returned_after_any_time():
     for name in "ab":
         await binder.evict(Evict((f"uid-{name}",), ("default/c",)))
 
-    told = await binder.evicted_pods(NOTHING)
+    evicted = await binder.evicted_pods(NOTHING)
 
-    assert [(pod.key, facts.namespace) for pod, facts in told.pods()] == [
+    assert [(pod.key, facts.namespace) for pod, facts in evicted.pods()] == [
         ("default/a", "default"),
         ("default/b", "default"),
     ]

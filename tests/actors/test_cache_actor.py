@@ -45,7 +45,7 @@ class World:
         """Return (number, kind, node) of every delta that was sent to a follower."""
         return [
             (seq, kind, name)
-            for batch in self.followers[follower].told("apply")
+            for batch in self.followers[follower].received("apply")
             for seq, (kind, name) in enumerate(
                 [
                     *(("add_node", name) for name in batch.new_nodes.names),
@@ -92,7 +92,7 @@ async def test_nodes_of_a_partition_are_sent_with_its_number():
 
     await cache.add_nodes(node_batch((node("b2", labels={ZONE: "b"}),)))
 
-    first, second = scheduler.told("apply")
+    first, second = scheduler.received("apply")
     assert sorted(first.partitions) == [0, 1]
     assert second.partitions == first.partitions[1:]
 
@@ -226,7 +226,7 @@ async def test_deltas_encode_each_class_once_and_pods_by_its_index():
 
     await world.assume("p", "q")
 
-    batch = world.followers[0].told("apply")[-1]
+    batch = world.followers[0].received("apply")[-1]
     assert (len(batch.classes), batch.pods, batch.nodes) == (1, (0, 0), ())
 
 
@@ -264,7 +264,7 @@ async def test_every_type_of_delta_updates_a_follower_to_the_state_of_the_cache(
     assert follower.table.nominations.to("a1") == {follower.table.classes.pod_class(urgent): 1}
     assert [*lines(follower.table)] == ["a1"]
     assert lines(follower.table) == lines(cache.core.placements.store.table)
-    assert {DeltaKind(kind) for batch in crossing.told("apply") for kind in batch.kinds} == set(
+    assert {DeltaKind(kind) for batch in crossing.received("apply") for kind in batch.kinds} == set(
         DeltaKind
     )
 

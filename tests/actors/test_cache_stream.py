@@ -63,14 +63,14 @@ class World:
         await turns()
 
     def last(self):
-        return self.scheduler.told("apply")[-1]
+        return self.scheduler.received("apply")[-1]
 
     def is_bound(self):
         """Whether the claim is bound in the cache and in its answers; the stream has the number."""
         held = self.assumed_claims.storage.claims["default/c"].is_bound
         log = self.cache.state.volumes.changes_since(0).changes
         assert log[-1].claims[0].is_bound == held
-        sent = self.scheduler.told("apply")
+        sent = self.scheduler.received("apply")
         assert [kind for batch in sent for kind in batch.kinds].count(STORAGE) == len(log)
         assert not any(batch.changes for batch in sent)
         return held
@@ -116,9 +116,9 @@ async def test_changes_of_nodes_have_no_pod_and_with_one_partition_no_partition(
 
 async def filled(world):
     """Return the batches that are sent to a restarted scheduler."""
-    before = len(world.scheduler.told("restore"))
+    before = len(world.scheduler.received("restore"))
     await world.cache.restream(Restream("scheduler-0", 1))
-    return [part.batch for part in world.scheduler.told("restore")[before:]]
+    return [part.batch for part in world.scheduler.received("restore")[before:]]
 
 
 async def test_a_fill_is_numbered_without_gaps_and_ends_with_the_last_change():
@@ -192,7 +192,7 @@ async def test_the_binders_answer_about_an_attempt_decides_on_its_claims(monkeyp
 
     assert world.is_bound() == bool(node_name)
     assert world.assumed_claims.holders() == ()
-    kinds = [kind for batch in world.scheduler.told("apply") for kind in batch.kinds]
+    kinds = [kind for batch in world.scheduler.received("apply") for kind in batch.kinds]
     assert ("remove_pod" in kinds) == (not node_name)
 
 
@@ -210,7 +210,7 @@ async def test_a_binder_answer_about_an_ended_attempt_changes_nothing(monkeypatc
     await world.cache.recovery.expire()
 
     assert world.cache.core.state_of("uid-again") is CacheState.ASSUMED
-    assert world.queue.told("observe") == [ClusterChanges(gone=batch_of("over", facts=SMALL))]
+    assert world.queue.received("observe") == [ClusterChanges(gone=batch_of("over", facts=SMALL))]
 
 
 @pytest.mark.parametrize("node_name", ["", "n1"])
@@ -237,7 +237,7 @@ async def test_the_queue_receives_the_resources_of_a_pod_deleted_before_it_was_a
     await world.settle(forget=[("uid-p", "t-p"), ("uid-q", "t-q")])
     await world.settle(forget=[("uid-p", "t-p")])
 
-    assert world.queue.told("observe") == [ClusterChanges(gone=batch_of("p", facts=SMALL))]
+    assert world.queue.received("observe") == [ClusterChanges(gone=batch_of("p", facts=SMALL))]
 
 
 @pytest.mark.parametrize(
@@ -278,7 +278,7 @@ async def test_a_crashed_cache_sends_nothing_any_more(monkeypatch):
     world.worker.answers |= {"apply": SILENCE, "restore": hangs}
     await world.assume("p")
     await world.assume("q")
-    await until(lambda: world.worker.told("restore"))
+    await until(lambda: world.worker.received("restore"))
     world.scheduler.answers["apply"] = hangs
     world.cache.stream.send(world.cache.core.add_node(node("n3")))
     await turns()

@@ -99,7 +99,7 @@ async def test_a_message_is_sent_again_after_an_error(linked, failure):
 
     await link.wait_confirmed()
 
-    assert copy.told("begin_copy") == [CopyBegin(1, 1)] * 2
+    assert copy.received("begin_copy") == [CopyBegin(1, 1)] * 2
     assert halted == []
 
 
@@ -138,7 +138,7 @@ async def test_a_new_copy_is_paired_with_although_the_old_one_never_answers(link
     copy.allowed.set()
     await waiting
 
-    assert copy.told("begin_copy")[-1] == CopyBegin(1, 2)
+    assert copy.received("begin_copy")[-1] == CopyBegin(1, 2)
 
 
 def copy_actor(disk, **options):

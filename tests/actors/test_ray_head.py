@@ -135,8 +135,8 @@ def left_of(pids):
     command = ["/bin/ps", "-o", "args=", "-p", ",".join(map(str, pids))]
     until_s = time.monotonic() + GONE_S
     while True:
-        told = subprocess.run(command, capture_output=True, text=True, check=False).stdout
-        left = [line for line in told.splitlines() if "ray" in line]
+        listing = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+        left = [line for line in listing.splitlines() if "ray" in line]
         if not left or time.monotonic() > until_s:
             return left
         time.sleep(0.1)
@@ -157,10 +157,10 @@ def gone_on_with(folder, placed, pids, runtime):
 
 @pytest.mark.parametrize(("victim", "then"), [("gcs_server", "ray"), ("raylet", "inline")])
 def test_a_run_that_loses_ray_ends_with_a_clear_message_and_can_be_resumed(tmp_path, victim, then):
-    first, *told = run(RUN, tmp_path, victim, "ray")
+    first, *lines = run(RUN, tmp_path, victim, "ray")
 
-    assert told[-1].startswith(f"Ray's {victim} (process ")
-    assert told[-1].endswith(
+    assert lines[-1].startswith(f"Ray's {victim} (process ")
+    assert lines[-1].endswith(
         "ended: killed by signal 9. The run ends here; what the binder acknowledged is in "
         f"{tmp_path}, and --resume continues the run."
     )

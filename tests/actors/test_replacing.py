@@ -178,5 +178,5 @@ def test_a_signal_makes_the_cache_compare_itself_with_a_new_one(monkeypatch, tmp
     with caplog.at_level("INFO", logger="roadstead"):
         ActorLauncher().run(fleet(), plan_of(batch=4), on_progress)
 
-    (told,) = [each for each in caplog.records if each.getMessage() == "cache compared"]
-    assert told.fields == {"differences": 0, "first": ""}
+    (record,) = [each for each in caplog.records if each.getMessage() == "cache compared"]
+    assert record.fields == {"differences": 0, "first": ""}

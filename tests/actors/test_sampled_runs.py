@@ -185,9 +185,9 @@ def test_an_explanation_includes_the_extender():
         how = plan(extender_config(server.port, nodeCacheCapable="true"), workers=2)
         asked = (identity("asked"), pod(cpu=100))
 
-        told = ActorLauncher().explain(fleet(2), how, asked, lambda progress: None)
+        explanation = ActorLauncher().explain(fleet(2), how, asked, lambda progress: None)
 
-    entry = told.as_expected()
+    entry = explanation.as_expected()
     assert entry["filterStatuses"] == [
         {"code": "Unschedulable", "plugin": "Extender", "reasons": ["a third"]}
     ]

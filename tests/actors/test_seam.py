@@ -56,13 +56,15 @@ class Actor:
         return BoundPage((), (), ask.count)
 
 
-def told(declared, message, *, kind=None):
+def request(declared, message, *, kind=None):
     return Envelope(kind or declared.name, 7, 3, "token", to_wire(message)).encode()
 
 
 async def asked(says, declared=STATUS, message=NOTHING, **also):
     """Return the reply that a caller receives from an actor with this answer."""
-    data = await Dispatcher("actor-1", Actor(says), LIMITS).receive(told(declared, message, **also))
+    data = await Dispatcher("actor-1", Actor(says), LIMITS).receive(
+        request(declared, message, **also)
+    )
     return decode_reply("actor-1", declared, data, LIMITS)
 
 
@@ -85,7 +87,7 @@ async def test_a_handler_gets_its_message_and_the_caller_the_reply():
 
 async def test_a_reply_has_the_envelope_of_its_message():
     data = await Dispatcher("actor-1", Actor(ActorStatus("is well")), LIMITS).receive(
-        told(STATUS, NOTHING)
+        request(STATUS, NOTHING)
     )
 
     reply = Envelope.decode(data)

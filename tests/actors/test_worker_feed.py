@@ -63,7 +63,7 @@ async def changes_of(steps):
     contents = iter(stored)
     batches = [
         replace(each, changes=(next(contents),)) if STORAGE in each.kinds else each
-        for each in sink.told("apply")
+        for each in sink.received("apply")
     ]
     return batches, cache.core.placements.store.table
 

@@ -113,11 +113,11 @@ async def test_a_worker_whose_new_epoch_was_filled_is_not_filled_again(monkeypat
     await world.missing("n1")
 
     await world.cache.restream(Restream("worker-0", 2))
-    before = len(world.way.told("restore"))
+    before = len(world.way.received("restore"))
     await world.end_of_refill()
 
-    assert {part.epoch for part in world.way.told("restore")} == {2}
-    assert len(world.way.told("restore")) == before
+    assert {part.epoch for part in world.way.received("restore")} == {2}
+    assert len(world.way.received("restore")) == before
 
 
 async def test_a_change_that_a_fill_contained_is_not_missed():
@@ -177,13 +177,13 @@ async def test_a_fill_that_fails_after_another_epoch_was_filled_has_no_effect():
 
     world.way.answers["restore"] = hangs_for_the_old_life
     await world.missing("n1")
-    await until(lambda: world.way.told("restore"))
+    await until(lambda: world.way.received("restore"))
     await world.cache.restream(Restream("worker-0", 2))
-    before = len(world.way.told("restore"))
+    before = len(world.way.received("restore"))
     over.set()
     await world.end_of_refill()
 
-    assert {part.epoch for part in world.way.told("restore")[before:]} <= {1}
+    assert {part.epoch for part in world.way.received("restore")[before:]} <= {1}
     assert world.stream.unfilled == set()
 
 
@@ -197,7 +197,7 @@ async def test_two_interleaved_fills_lose_nothing(monkeypatch):
     await world.with_nodes("n4")
     await world.cache.restream(Restream("worker-0", 2))
     earlier, later = (
-        [part for part in world.way.told("restore") if part.seq == seq] for seq in (3, 4)
+        [part for part in world.way.received("restore") if part.seq == seq] for seq in (3, 4)
     )
     world.worker = WorkerActor("worker-0", plan_of(workers=1), NOBODY, is_new=True, epoch=2)
 

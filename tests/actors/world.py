@@ -52,7 +52,7 @@ class Fake:
             raise found
         return found
 
-    def told(self, method):
+    def received(self, method):
         """Return the messages of one method, in order; cluster changes are unpacked."""
         found = [message for name, message in self.calls if name == method]
         return [m.unpacked() if isinstance(m, PackedChanges) else m for m in found]

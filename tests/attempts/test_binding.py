@@ -68,7 +68,7 @@ def test_accepted_pods_pass_all_plugins_and_reach_the_binder_in_one_batch():
 def test_plugins_receive_identity_facts_and_node():
     world = World(plugins=("A",))
     seen = []
-    world.profile.post_bind[0].post_bind = lambda *told: seen.append(told)
+    world.profile.post_bind[0].post_bind = lambda *arguments: seen.append(arguments)
     world.binding()
     world.answer(BindOutcome.BOUND)
     ((identity, facts, node_name),) = seen

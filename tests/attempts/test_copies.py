@@ -197,7 +197,7 @@ def test_a_lost_bind_is_queried_and_nothing_is_undone_before_the_answer():
 
 
 @pytest.mark.parametrize(
-    ("outcome", "told"),
+    ("outcome", "outcome_token"),
     [
         (BindOutcome.CONFLICT, ["Forget", "RequeuePods"]),
         (BindOutcome.FAILED, ["Forget", "RequeuePods", "SendReports"]),
@@ -205,9 +205,9 @@ def test_a_lost_bind_is_queried_and_nothing_is_undone_before_the_answer():
         (BindOutcome.GONE, ["Forget"]),
     ],
 )
-def test_an_answer_to_a_query_ends_the_attempt_like_any_answer(outcome, told):
+def test_an_answer_to_a_query_ends_the_attempt_like_any_answer(outcome, outcome_token):
     world = World().bring_to(AttemptState.ASKED)
-    assert kinds(world.answer(outcome)) == told
+    assert kinds(world.answer(outcome)) == outcome_token
 
 
 @pytest.mark.parametrize("state", [AttemptState.WAITING, AttemptState.BOUND, AttemptState.CONFLICT])

@@ -90,7 +90,7 @@ def test_a_rejected_pod_is_undone_and_unschedulable_by_the_rejecting_plugin():
 
 
 @pytest.mark.parametrize(
-    ("wait_s", "told"),
+    ("wait_s", "waited"),
     [
         (10.0, "10s"),
         (90.0, "1m30s"),
@@ -102,10 +102,10 @@ def test_a_rejected_pod_is_undone_and_unschedulable_by_the_rejecting_plugin():
         (math.nan, "0s"),
     ],
 )
-def test_a_timeout_rejects_in_the_name_of_its_plugin(wait_s, told):
+def test_a_timeout_rejects_in_the_name_of_its_plugin(wait_s, waited):
     world = waiting(wait_s)
     effects = world.core.tick(100.0 + 900.0)
-    text = f"rejected due to timeout after waiting {told} at plugin A"
+    text = f"rejected due to timeout after waiting {waited} at plugin A"
     assert message_of(effects) == f"0/1 nodes are available: 1 {text}."
     (item,) = only(RequeuePods, effects).items
     assert (item.reason, item.rejected_by) == (RequeueCause.UNSCHEDULABLE, ("A",))

@@ -200,10 +200,10 @@ def test_long_lists_are_sent_in_parts(monkeypatch):
 
 def test_without_notify_queue_new_nodes_are_not_sent_to_the_queue():
     async def work(session, actors):
-        told = []
-        actors["queue"].observe = told.append
+        events = []
+        actors["queue"].observe = events.append
         await session.add_nodes([node("n1")], notify_queue=False)
-        return told
+        return events
 
     assert with_session(work) == []
 
@@ -234,10 +234,10 @@ async def test_pods_of_many_classes_are_submitted_in_short_messages(batch, most)
     supervisor = SimpleNamespace(refs={"binder": binder, "queue": queue})
     await RunSession(supervisor, plan_of(batch=batch)).submit(pod_list(pods))
 
-    sent = binder.told("add_pending")
+    sent = binder.received("add_pending")
     assert [len(each.classes) for each in sent] == [most, most, 1]
     assert [each for part in sent for each in part.pods()] == pods
-    assert queue.told("submit") == sent
+    assert queue.received("submit") == sent
 
 
 async def test_times_of_another_machine_are_converted_to_the_local_clock():

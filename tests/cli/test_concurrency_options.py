@@ -112,9 +112,9 @@ def test_invalid_flags_are_refused_with_an_explanation(refused, flags, words):
 
 
 def test_the_use_of_an_old_flag_is_reported_with_its_current_name(run, cluster, pods):
-    told = run("schedule", "--cluster", cluster, "--pods", pods, "--shards", "3").stderr
+    stderr = run("schedule", "--cluster", cluster, "--pods", pods, "--shards", "3").stderr
 
-    assert "--shards is the former name of --workers: use --workers 3" in told
+    assert "--shards is the former name of --workers: use --workers 3" in stderr
 
 
 def test_workers_without_work_are_reported(run, cluster, pods):

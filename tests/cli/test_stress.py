@@ -46,14 +46,14 @@ def test_flags_alone_sweep_the_omega_model(stress):
         *SMALL, "--decision-time", "0.1,5", "--conflicts", "version", "--format", "json"
     )
 
-    told = json.loads(result.stdout)
+    report = json.loads(result.stdout)
     assert result.exit_code == 0
-    assert told["study"] == "omega"
-    assert [each["values"] for each in told["points"]] == [
+    assert report["study"] == "omega"
+    assert [each["values"] for each in report["points"]] == [
         {"service_job_s": 0.1},
         {"service_job_s": 5.0},
     ]
-    assert "recommendation" not in told
+    assert "recommendation" not in report
 
 
 def test_the_table_shows_the_swept_values_and_figures(stress):
@@ -161,11 +161,11 @@ def test_an_axis_with_other_values_keeps_its_place():
 
 
 @pytest.mark.parametrize(
-    ("engine", "load", "is_told"),
+    ("engine", "load", "is_warned"),
     [("ray", 9.0, True), ("inline", 4.0, True), ("ray", 1.0, False), ("virtual", 9.0, False)],
 )
-def test_speed_on_a_busy_machine_gets_a_warning(engine, load, is_told):
-    assert ("load" in stressing.busy_note(engine, load, cores=4)) == is_told
+def test_speed_on_a_busy_machine_gets_a_warning(engine, load, is_warned):
+    assert ("load" in stressing.busy_note(engine, load, cores=4)) == is_warned
 
 
 def test_a_file_sets_the_same_parameters_as_flags_which_override_it(stress, tmp_path):
@@ -318,9 +318,9 @@ def test_a_sweep_of_a_users_own_cluster_records_its_inputs(stress, tmp_path):
     assert 'nodes: "7" must be a whole number from 2 to 2' in other.stderr
 
 
-@pytest.mark.parametrize(("batch", "is_told"), [("30", True), ("4", False)])
+@pytest.mark.parametrize(("batch", "is_warned"), [("30", True), ("4", False)])
 def test_a_batch_that_contains_all_pods_is_reported_since_conflicts_are_impossible(
-    stress, batch, is_told
+    stress, batch, is_warned
 ):
     flags = ("--vary", "nodes=8", "--vary", "pods=30", "--batch", batch, "--seeds", "1")
     product = ("--study", "product", "--engine", "virtual", *flags)
@@ -329,8 +329,8 @@ def test_a_batch_that_contains_all_pods_is_reported_since_conflicts_are_impossib
     alone = stress(*product, "--schedulers", "2")
 
     words = "A batch of 30 holds all 30 pods: one scheduler leases them all"
-    assert (words in " ".join(swept.stdout.split())) == is_told
-    assert (words in " ".join(alone.stderr.split())) == is_told
+    assert (words in " ".join(swept.stdout.split())) == is_warned
+    assert (words in " ".join(alone.stderr.split())) == is_warned
 
 
 def test_a_generated_fleet_is_the_default_workload_and_each_scheduler_gets_a_partition(stress):

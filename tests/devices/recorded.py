@@ -165,7 +165,7 @@ class RecordedCase:
         return self.allocator.plan(wanted)
 
     def screen(self, plan: Plan) -> dict[str, bool | None]:
-        """Return for each node whether it has devices; None if only the search can tell."""
+        """Return for each node whether it has devices; None if only the search finds out."""
         numbers = {
             name: self.allocator.nodes.put(name, node.labels) for name, node in self.nodes.items()
         }

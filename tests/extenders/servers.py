@@ -24,11 +24,11 @@ class Server:
                 verb, payload = self.path.rpartition("/")[2], json.loads(body)
                 outer.asked.append((verb, payload))
                 outer.headers.append(dict(self.headers))
-                told = answer(verb, payload)
-                if callable(told):
-                    told(self)
+                content = answer(verb, payload)
+                if callable(content):
+                    content(self)
                     return
-                reply(self, 200, json.dumps(told).encode())
+                reply(self, 200, json.dumps(content).encode())
 
             def log_message(self, *_):
                 pass

@@ -77,7 +77,7 @@ def spied(*spies, table=None):
     return Evaluation(profile_with(*spies), table.classes.pod_class(pod()), table)
 
 
-def told(evaluation):
+def by_row(evaluation):
     """Return per row None, "excluded", or the status."""
     names = {PASSED: None, EXCLUDED: "excluded"}
     return [
@@ -94,7 +94,7 @@ def test_the_first_plugin_in_order_sets_the_status_whatever_it_reads():
         )
         advance(evaluation)
 
-        assert told(evaluation) == [Status(Code.UNSCHEDULABLE, ("a",), "A")] * 3
+        assert by_row(evaluation) == [Status(Code.UNSCHEDULABLE, ("a",), "A")] * 3
         assert evaluation.positions.tolist() == [0, 0, 0]
         assert not evaluation.feasible.any()
 
@@ -118,9 +118,9 @@ def test_equal_statuses_share_a_code_only_within_one_plugin():
 
     advance(evaluation)
 
-    assert [status.plugin for status in told(evaluation)] == ["A", "B", "A"]
+    assert [status.plugin for status in by_row(evaluation)] == ["A", "B", "A"]
     assert evaluation.codes[0] == evaluation.codes[2] != evaluation.codes[1]
-    assert evaluation.intern(told(evaluation)[0]) == evaluation.codes[0]
+    assert evaluation.intern(by_row(evaluation)[0]) == evaluation.codes[0]
     assert len(evaluation.statuses) == 2
 
 
@@ -208,7 +208,7 @@ def test_nodes_outside_the_names_are_excluded_and_never_filtered_by_code():
     advance(evaluation)
 
     no = Status(Code.UNSCHEDULABLE, ("no",), "B")
-    assert told(evaluation) == ["excluded", no, "excluded"]
+    assert by_row(evaluation) == ["excluded", no, "excluded"]
     assert evaluation.pre_filter.node_names == {"n2", "unknown"}
     assert evaluation.pre_filter.narrowed_by == ("A",)
 
@@ -220,7 +220,7 @@ def test_names_of_several_plugins_are_intersected():
 
     advance(evaluation)
 
-    assert told(evaluation) == ["excluded", None, "excluded"]
+    assert by_row(evaluation) == ["excluded", None, "excluded"]
     assert evaluation.pre_filter.narrowed_by == ("A", "B")
 
 
@@ -346,7 +346,7 @@ def test_a_changed_node_that_pre_filter_does_not_name_remains_excluded():
         evaluation.table.update_node(node(name, cpu=1))
     advance(evaluation)
 
-    assert told(evaluation) == [None, None, "excluded"]
+    assert by_row(evaluation) == [None, None, "excluded"]
     assert evaluation.static_results()[0].tolist() == [0, 0, EXCLUDED]
 
 
@@ -575,7 +575,7 @@ def test_in_tree_plugins_refuse_in_upstreams_order():
 
     evaluation = evaluated(profile, pod(cpu=500, required_node_terms=(named("n1", "n3"),)), table)
 
-    assert told(evaluation) == [
+    assert by_row(evaluation) == [
         Status(
             Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
             ("node(s) were unschedulable",),

@@ -86,7 +86,7 @@ def test_scores_of_any_integer_type_become_int64(kind):
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "message"),
     [
         ([1, 2], "list of 2, want int64[2]"),
         (np.array([1.0, 2.0]), "float64[2], want int64[2]"),
@@ -98,16 +98,16 @@ def test_scores_of_any_integer_type_become_int64(kind):
         (np.array(["a", "b"]), "<U1[2], want int64[2]"),
     ],
 )
-def test_scores_of_another_type_or_shape_are_a_failure(answer, told):
+def test_scores_of_another_type_or_shape_are_a_failure(answer, message):
     with pytest.raises(PluginFailure) as failed:
         says(answer).score(*asked())
 
-    text = f"returned {told} ({line_of(Says.score)})"
+    text = f"returned {message} ({line_of(Says.score)})"
     assert failed.value.status == Status(Code.ERROR, (text,), "Says")
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "message"),
     [
         (None, "None, want a FilterResult"),
         (FilterResult(np.array([0, 1])), "code 1, want 0..0"),
@@ -116,11 +116,11 @@ def test_scores_of_another_type_or_shape_are_a_failure(answer, told):
         (FilterResult(np.array([0]), ()), "int64[1], want int64[2]"),
     ],
 )
-def test_a_wrong_answer_of_filter_refuses_all_rows_with_an_error(answer, told):
+def test_a_wrong_answer_of_filter_refuses_all_rows_with_an_error(answer, message):
     result = says(answer).filter(*asked())
 
     assert result.codes.tolist() == [1, 1]
-    text = f"returned {told} ({line_of(Says.filter)})"
+    text = f"returned {message} ({line_of(Says.filter)})"
     assert result.statuses == (Status(Code.ERROR, (text,), "Says"),)
 
 
@@ -175,10 +175,10 @@ def test_a_hint_that_raises_is_a_failed_hint():
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "message"),
     [(ZeroDivisionError("by zero"), "ZeroDivisionError: by zero"), (1, "want a bool")],
 )
-def test_a_failing_is_concerned_is_a_failed_hint(answer, told):
+def test_a_failing_is_concerned_is_a_failed_hint(answer, message):
     def may_matter(*_):
         if isinstance(answer, Exception):
             raise answer
@@ -187,7 +187,7 @@ def test_a_failing_is_concerned_is_a_failed_hint(answer, told):
     (registered,) = says([RegisteredEvent(ADDED, None, may_matter)]).events_to_register()
 
     assert registered.hint is None
-    with pytest.raises(HintError, match=told):
+    with pytest.raises(HintError, match=message):
         registered.may_matter(pod(), pod(), ClusterFacts())
 
 

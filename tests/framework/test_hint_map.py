@@ -29,7 +29,7 @@ class Asked(FilterPlugin, EnqueueExtensions):
 
     def __init__(self, word=QueueingHint.QUEUE):
         self.word = word
-        self.told = []
+        self.calls = []
 
     def filter(self, state, pod, table):
         raise AssertionError("nobody filters here")
@@ -39,7 +39,7 @@ class Asked(FilterPlugin, EnqueueExtensions):
         return (on(NODE, ActionType.ADD, self.hint), on(NODE, ActionType.ADD | update, self.hint))
 
     def hint(self, pod, change, cluster):
-        self.told.append((pod, change, cluster))
+        self.calls.append((pod, change, cluster))
         if isinstance(self.word, Exception):
             raise self.word
         return self.word
@@ -89,7 +89,7 @@ def test_a_hint_gets_the_pod_the_change_and_the_current_cluster():
 
     hints.may_help("Asked", event, pod(cpu=1))
 
-    assert plugin.told == [(pod(cpu=1), event.change, after)] * 2
+    assert plugin.calls == [(pod(cpu=1), event.change, after)] * 2
 
 
 def test_only_registered_events_may_help():
@@ -170,7 +170,7 @@ class Concerned(FilterPlugin, EnqueueExtensions):
 
     def may_matter(self, waiting, assigned, cluster):
         if assigned.priority == 9:
-            raise HintError("cannot tell")
+            raise HintError("cannot decide")
         return waiting.priority == assigned.priority
 
 

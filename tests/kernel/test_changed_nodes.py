@@ -28,8 +28,8 @@ from tests.kernel.test_equality import (
     ROOMY_NODES,
     TIE_BREAKS,
     compiled_kernel,
+    contents,
     resized,
-    told,
 )
 
 DEFAULT = default_config().profiles[0]
@@ -127,7 +127,7 @@ class Fleet:
                 batch.flush()
             self.cycle.record_length(len(some), len(decided))
             for ours, theirs in zip(decided, expected[done:], strict=False):
-                assert told(ours) == told(theirs)
+                assert contents(ours) == contents(theirs)
                 if ours.node_name is not None:
                     self.pods[ours.pod.uid] = ours.node_name, ours.pod.pod_class
             done += len(decided)

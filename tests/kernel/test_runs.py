@@ -15,7 +15,7 @@ def _kernel_is_near(monkeypatch):
     """Load the kernel in advance, and use it for any batch."""
     load()
     monkeypatch.setattr(kernel_loader, "LOAD_AFTER_PODS", 1)
-    monkeypatch.setattr(kernel_loader, "load", lambda tell: load())
+    monkeypatch.setattr(kernel_loader, "load", lambda report: load())
     monkeypatch.setattr(client, "POLL_S", 0.002)
 
 

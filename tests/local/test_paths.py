@@ -60,7 +60,7 @@ def decide(path, facts, batch=10):
     return decisions
 
 
-def told(decision):
+def contents(decision):
     """Return the contents of a decision, without codes and classes."""
     diagnosis = decision.diagnosis
     why = (diagnosis.message(""), diagnosis.plugins) if diagnosis else None
@@ -91,7 +91,7 @@ def test_batches_of_any_size_decide_like_single_pods_in_turn(inputs, batch, tie_
     alone = decide(plain(inputs, tie_break), facts)
     together = decide(beside(inputs, tie_break), facts, batch)
 
-    assert [told(each) for each in together] == [told(each) for each in alone]
+    assert [contents(each) for each in together] == [contents(each) for each in alone]
 
 
 @given(fleets.inputs(), st.integers(1, 6))

@@ -36,9 +36,9 @@ def scored(**args):
     ],
 )
 def test_a_node_fits_with_all_present_labels_and_no_absent_one_whatever_the_values(args, fitting):
-    told = filtered(**args)
+    result = filtered(**args)
 
-    assert told == [None if name in fitting else REFUSED for name in NODES.names]
+    assert result == [None if name in fitting else REFUSED for name in NODES.names]
 
 
 @pytest.mark.parametrize(

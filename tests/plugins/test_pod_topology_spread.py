@@ -97,8 +97,8 @@ def filtered(facts, table, plugin=None):
     result = plugin.filter(state, pod_class, table)
     if result.codes is None:
         return [None] * len(table)
-    told = [None, *((each.code.upstream_name, each.reasons) for each in result.statuses)]
-    return [told[code] for code in result.codes.tolist()]
+    per_code = [None, *((each.code.upstream_name, each.reasons) for each in result.statuses)]
+    return [per_code[code] for code in result.codes.tolist()]
 
 
 def scored(facts, table, plugin=None, feasible=None):

@@ -42,11 +42,11 @@ def interrupt(phase, placed=30):
 class Interrupting(ActorLauncher):
     def run(self, inputs, plan, progress):
         interrupt("inputs")
-        def tell(told):
-            progress(told)
-            is_scheduling = told.phase == "scheduling"
-            interrupt(told.phase, told.placed if is_scheduling else 30)
-        return super().run(inputs, plan, tell)
+        def report(event):
+            progress(event)
+            is_scheduling = event.phase == "scheduling"
+            interrupt(event.phase, event.placed if is_scheduling else 30)
+        return super().run(inputs, plan, report)
 
 def writing(directory, result):
     interrupt("output")

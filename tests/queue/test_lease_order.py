@@ -282,11 +282,11 @@ steps = st.lists(
 
 
 @given(steps)
-def test_a_batch_lease_equals_single_leases(told):
+def test_a_batch_lease_equals_single_leases(has_reason):
     many, single = World(), World()
     leased: list[str] = []
     count = 0
-    for what, *more in told:
+    for what, *more in has_reason:
         if what == "add":
             number, priority, group = more
             names = [f"p{count + each}" for each in range(number)]

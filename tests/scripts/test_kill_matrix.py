@@ -61,7 +61,7 @@ def test_moved_and_lost_pods_and_changed_output_are_found(matrix, ended):
     assert (lost.lost, lost.is_good) == (1, False)
     rows["placements"][0]["node"] = "another"
     (ended / "out/placements.json").write_text(json.dumps(rows["placements"]))
-    assert any(told.startswith("check ended with 1") for told in look({}, uids).why)
+    assert any(each.startswith("check ended with 1") for each in look({}, uids).why)
     (ended / "out/journal.1").mkdir()
     assert "the run was begun anew: journal, journal.1" in look({}, uids).why
 

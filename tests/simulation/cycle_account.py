@@ -36,7 +36,11 @@ RESERVED = ("assumed", "waiting", "permitted", *AT_BINDER)
 UNBOUND = ("unschedulable", "failed", "conflict", "gone")
 GANGS = "Coscheduling"
 POINTS = {"reserve": "Reserve", "permit": "Permit", "pre_bind": "PreBind", "bind": "Bind"}
-TOLD = {"unreserve": "Unreserve", "post_bind": "PostBind", "pod_deleted": "the end of a pod for"}
+POINT_OF = {
+    "unreserve": "Unreserve",
+    "post_bind": "PostBind",
+    "pod_deleted": "the end of a pod for",
+}
 
 
 class _Pod:
@@ -83,7 +87,7 @@ class _Plain:
 class CycleAccount:
     """A model of one life of a core. Methods have the names of the core's calls.
 
-    calls: the plugins' answers during a call, in order. told: the effects of the core.
+    calls: the plugins' answers during a call, in order. effects: those of the core.
     """
 
     def __init__(self, prefix, profiles, rooms, max_remembered):
@@ -93,8 +97,8 @@ class CycleAccount:
         self._undecided, self._attempts = {}, {}
         self._counts = Counter()
 
-    def _begin(self, calls, told):
-        self._calls, self._told = iter([*calls]), told
+    def _begin(self, calls, effects):
+        self._calls, self._effects = iter([*calls]), effects
         self._out = _Plain()
 
     def _ask_undecided(self, max_pods):
@@ -198,7 +202,7 @@ class CycleAccount:
                 if known.state == "leased":
                     known.pod = pod
                 elif known.state == "bound":
-                    self._tell_done(known)
+                    self._report_done(known)
 
     def _decided(self, decisions, read_versions=None):
         new = {}
@@ -238,26 +242,26 @@ class CycleAccount:
             self._unschedulable(record, *about)
             return
         # The core called PostFilter; the judge checks its answer.
-        told = next(
+        report = next(
             item
-            for effect in self._told
+            for effect in self._effects
             if isinstance(effect, RequeuePods)
             for item in effect.items
             if item.uid == record.pod.uid
         )
-        assert told.message.startswith(found.message("")), told
-        assert not told.nominated_node, told
-        said = told.message[len(found.message("")) + 1 :]
+        assert report.message.startswith(found.message("")), report
+        assert not report.nominated_node, report
+        said = report.message[len(found.message("")) + 1 :]
         named = (
             each.deallocates
-            for effect in self._told
+            for effect in self._effects
             if isinstance(effect, Nominate)
             for each in effect.nominations
             if each.uid == record.pod.uid
         )
         deallocates = next(named, "")
-        assert bool(deallocates) == ("deallocation of ResourceClaim completed" in said), told
-        self._unschedulable(record, found, said, told.nominated_node, deallocates=deallocates)
+        assert bool(deallocates) == ("deallocation of ResourceClaim completed" in said), report
+        self._unschedulable(record, found, said, report.nominated_node, deallocates=deallocates)
 
     def _unschedulable(self, record, found, said, nominated, victims=(), plugin="", deallocates=""):
         statuses = (found.pre_filter, *found.refused)
@@ -370,7 +374,7 @@ class CycleAccount:
             elif record.refusal is None and record.profile.binds_without_plugins:
                 plain.append(record)
             else:
-                self._tell_plugins(record, "post_bind", record.profile.post_bind)
+                self._call_plugins(record, "post_bind", record.profile.post_bind)
                 self._bound(record)
         for record in plain:
             self._bound(record)
@@ -378,7 +382,7 @@ class CycleAccount:
     def _bound(self, record):
         self._put_aside(record, "bound")
         self._out.attempts[Confirm].append(record.attempt)
-        self._tell_done(record)
+        self._report_done(record)
 
     def _not_bound(self, record, answer):
         if answer.outcome is BindOutcome.CONFLICT:
@@ -390,7 +394,7 @@ class CycleAccount:
         else:
             self._end(record, "gone")
             if answer.outcome is BindOutcome.TAKEN:
-                self._tell_done(record)
+                self._report_done(record)
 
     def _timed_out(self, tokens):
         for token in dict.fromkeys(tokens):
@@ -408,7 +412,7 @@ class CycleAccount:
             record = self._find(uid)
             if record is not None and record.state == "bound":
                 record.state = "gone"
-                self._tell_plugins(record, "pod_deleted", record.profile.pod_deletion)
+                self._call_plugins(record, "pod_deleted", record.profile.pod_deletion)
             elif record is not None and record.state not in UNBOUND:
                 was_assuming = record.state == "assuming"
                 self._end(record, "gone")
@@ -462,11 +466,11 @@ class CycleAccount:
                 return _named(method, plugin, answer)
         return None
 
-    def _tell_plugins(self, record, method, plugins):
+    def _call_plugins(self, record, method, plugins):
         for plugin in plugins:
             answer = self._next(method, plugin, record)
             if isinstance(answer, PluginFailure):
-                text = f'running {TOLD[method]} plugin "{plugin.name}": {answer.status.message}'
+                text = f'running {POINT_OF[method]} plugin "{plugin.name}": {answer.status.message}'
                 report = PodReport(record.pod.uid, record.pod.key, ReportKind.WARNING, text)
                 self._out.reports.append(report)
 
@@ -474,7 +478,7 @@ class CycleAccount:
         was_reserved = record.state in RESERVED
         self._put_aside(record, state)
         if was_reserved:
-            self._tell_plugins(record, "unreserve", record.profile.reserve[::-1])
+            self._call_plugins(record, "unreserve", record.profile.reserve[::-1])
             self._out.attempts[Forget].append(record.attempt)
 
     def _put_aside(self, record, state):
@@ -491,7 +495,7 @@ class CycleAccount:
             while len(memory) > self._most:
                 del memory[next(iter(memory))]
 
-    def _tell_done(self, record):
+    def _report_done(self, record):
         self._out.done.setdefault(record.lease_id, []).append(record.pod.uid)
 
     def _give_back(

@@ -278,7 +278,7 @@ _ASKING = {
     (BINDER, BIND.name): ("bind", _binds_asked, _binds_answered),
     (BINDER, ADD_PENDING.name): ("accept", lambda batch: batch.uids, _nothing),
     (BINDER, DELETE_PODS.name): ("delete", lambda gone: gone.uids, lambda _, gone: gone.uids),
-    (BINDER, EVICT.name): ("delete", lambda ask: ask.uids, lambda _, told: told.pods.uids),
+    (BINDER, EVICT.name): ("delete", lambda ask: ask.uids, lambda _, answer: answer.pods.uids),
     (BINDER, POD_NODES.name): (
         "word",
         lambda ask: [(uid, "") for uid in ask.uids],

@@ -152,12 +152,12 @@ class Judge:
 
         effects: of the scheduler's core; they contain the reports on pods without a node.
         """
-        told = _Told(effects)
+        effects_of_call = _Reported(effects)
         for decision in decisions:
             self._begin_up_to(decision.pod.uid)
-            self._judge(decision, told.of(decision))
+            self._judge(decision, effects_of_call.of(decision))
             # Later decisions assume that this one succeeds.
-            for each in told.nominations(decision):
+            for each in effects_of_call.nominations(decision):
                 self._heed_nomination(each)
         self._begin_up_to(None)
         self.heed([each for each in effects if not isinstance(each, Nominate)])
@@ -271,18 +271,18 @@ class Judge:
             for name, code in zip(names, evaluation.codes.tolist(), strict=True)
             if code > 0 and statuses[code - 1].code is Code.ERROR
         }
-        nominated, refused, told = facts.nominated_node_name, {}, set()
+        nominated, refused, known_nodes = facts.nominated_node_name, {}, set()
         if nominated in feasible:
             # A nominated node that accepts the pod is checked first, and no search begins.
             left, refused = self._asked(pod, [nominated]) or ([], {})
             if left:
                 return self._narrowed(evaluation, Left([self._table.row_of(nominated)]), {}, None)
-            told = set(refused)
+            known_nodes = set(refused)
         elif nominated in names and nominated not in failing:
-            told = {nominated}
+            known_nodes = {nominated}
         named = evaluation.pre_filter.node_names
         met, seen, failed = self._sampling.search(
-            facts.scheduler_name, feasible, failing, named, told
+            facts.scheduler_name, feasible, failing, named, known_nodes
         )
         if failed is not None:
             return self._narrowed(evaluation, Left([], failing[failed]), {}, None)
@@ -295,7 +295,7 @@ class Judge:
         rows = [row for row in rows if names[row] in left]
         unknown_nodes = tuple(why for name, why in refused.items() if name not in names)
         found = Left(rows, None, added, len(left) != len(met), unknown_nodes)
-        return self._narrowed(evaluation, found, refused, seen | told)
+        return self._narrowed(evaluation, found, refused, seen | known_nodes)
 
     def _asked(self, pod, names):
         """The nodes that the extender leaves and the reasons of the others; None where it fails."""
@@ -382,7 +382,7 @@ def _verdict(diagnosis, result):
     return failed(diagnosis, message=diagnosis.message(suffix), nominated=nominated, victims=uids)
 
 
-class _Told:
+class _Reported:
     """Reports on the pods of a batch, by UID."""
 
     def __init__(self, effects):

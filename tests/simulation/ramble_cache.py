@@ -265,8 +265,8 @@ class _Ramble:
         fresh = partitioning_over(len(parts.sizes))
         fresh.assign_first(nodes)
         wanted = {each.name: fresh.partition_of(each.name) for each in nodes}
-        if (told := {name: parts.partition_of(name) for name in wanted}) != wanted:
-            self.shadow.wrong(f"the first nodes are dealt as {told}, not {wanted}")
+        if (actual := {name: parts.partition_of(name) for name in wanted}) != wanted:
+            self.shadow.wrong(f"the first nodes are dealt as {actual}, not {wanted}")
 
     async def _remove_nodes(self):
         names = tuple(node.name for node in self._some(self._nodes, 1, 1))

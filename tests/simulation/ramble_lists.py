@@ -27,7 +27,7 @@ class Lists:
                 left.update(self._rows.of(worker).tolist())
         said = [np.frombuffer(each.is_listed, np.bool_) for each in answers.values()]
         known = np.logical_and.reduce(said) if said else np.zeros(len(pods), np.bool_)
-        wanted = [pod for pod, is_told in zip(pods, known, strict=True) if is_told]
+        wanted = [pod for pod, is_known in zip(pods, known, strict=True) if is_known]
         if best is None:
             return ["nothing is listed, though workers list"] if wanted else []
         if [*best.signatures] != [pod.signature for pod in wanted]:

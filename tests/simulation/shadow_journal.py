@@ -42,7 +42,7 @@ class ShadowJournal:
         self._bases = {0: []}
         self.durable_lsn = self.last_lsn = 0
         self.found = None
-        self._file, self._told, self._grown = None, 0, 0
+        self._file, self._seen_count, self._grown = None, 0, 0
         self._is_due, self._alike = False, None
         self.should_stand, self._opened = None, len(disk.opened)
         disk.removing, disk.renaming = self._removed, self._named
@@ -108,8 +108,10 @@ class ShadowJournal:
             self.wrong("opening changes the records")
         self._all_durable(again.files)
         self._file, self._grown, self._is_due = again.segments[-1], 0, False
-        self._told = len(self._file.records)
-        self.same("a new segment", (self._file.first_lsn, self._told), (found.last_lsn + 1, 0))
+        self._seen_count = len(self._file.records)
+        self.same(
+            "a new segment", (self._file.first_lsn, self._seen_count), (found.last_lsn + 1, 0)
+        )
 
     def _should(self, snapshot_lsn, last_lsn):
         since = [self._appended[n] for n in range(snapshot_lsn + 1, last_lsn + 1)]
@@ -177,7 +179,7 @@ class ShadowJournal:
         if (file.name, file.number) != (self._file.name, self._file.number):
             before = self._file.number, self._file.digest
             self.same("what it follows", (file.number - 1, file.before), before)
-            self._file, self._told = PlainFile(newest), 0
+            self._file, self._seen_count = PlainFile(newest), 0
             self._go_on(self._file)
 
     def _go_on(self, file):
@@ -191,7 +193,7 @@ class ShadowJournal:
         for frame in file.frames[known:]:
             self._check_frame(frame, former)
             former = frame
-        news, self._told = file.records[self._told :], len(file.records)
+        news, self._seen_count = file.records[self._seen_count :], len(file.records)
         if news != [self._appended.get(each[0]) for each in news]:
             self.wrong(f"{file.name} holds other records than were appended")
 
@@ -236,7 +238,7 @@ class ShadowJournal:
         self._all_durable(now.files)
         self._bases, self._grown = {lsn: self._bases[lsn]}, 0
         self.same("what has grown", journal.grown_bytes, 0)
-        self._file, self._told = now.segments[-1], 0
+        self._file, self._seen_count = now.segments[-1], 0
         if before is not None:
             tokens = min(TOKENS_KEPT, self.limits.binder.get("max_tokens", TOKENS_KEPT))
             self.problems += before.lost(Kept.of(Reader(self._disk).records()), tokens)

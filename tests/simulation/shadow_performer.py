@@ -56,13 +56,13 @@ class ShadowPerformer:
     def look(self):
         """Compare the counts that go into its status and the summary of a run."""
         metrics = self._actor.metrics
-        told = {name: getattr(metrics, name) for name in COUNTED}
+        actual = {name: getattr(metrics, name) for name in COUNTED}
         wanted = {name: self._counts[name] for name in COUNTED}
         if not 0 <= metrics.busy_s <= (lived_s := clock_s() - self._began_s):
             self._wrong(f"it decided for {metrics.busy_s} s, and lives for {lived_s} s")
-        if (told, metrics.refused) != (wanted, self._refused):
-            told, wanted = (told, dict(metrics.refused)), (wanted, dict(self._refused))
-            self._wrong(f"it counts {told}, not {wanted}")
+        if (actual, metrics.refused) != (wanted, self._refused):
+            actual, wanted = (actual, dict(metrics.refused)), (wanted, dict(self._refused))
+            self._wrong(f"it counts {actual}, not {wanted}")
 
     # Effects of the core.
 
@@ -144,8 +144,8 @@ class ShadowPerformer:
     def _check_jobs(self, need):
         """Where jobs are bound as a whole, each attempt names its job."""
         jobs = [_job(each) for each in need.attempts] if self._is_whole else []
-        told = zip(need.transactions, (each.uid for each in need.attempts), strict=False)
-        pairs = {*zip((name or uid for name, uid in told), jobs, strict=False)}
+        actual = zip(need.transactions, (each.uid for each in need.attempts), strict=False)
+        pairs = {*zip((name or uid for name, uid in actual), jobs, strict=False)}
         sizes = {len(pairs), len({name for name, _ in pairs}), len({*jobs})}
         if len(need.transactions) != len(jobs) or len(sizes) > 1:
             self._wrong(f"{need.transactions} are to be bound whole, of {jobs}")
@@ -178,8 +178,8 @@ class ShadowPerformer:
     def _settles(self, *, forget=(), sent_to_binder=(), **how):
         self._is_refused |= bool(forget)
         self._to_finish.difference_update(token for _, token in sent_to_binder)
-        if (told := self._actor._scheduler.performer._new_versions) != self._rows:
-            self._wrong(f"the cache is told of rows {told}, not {self._rows}")
+        if (actual := self._actor._scheduler.performer._new_versions) != self._rows:
+            self._wrong(f"the cache receives rows {actual}, not {self._rows}")
         self._rows = {}
         return self._settle(forget=forget, sent_to_binder=sent_to_binder, **how)
 

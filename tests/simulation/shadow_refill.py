@@ -78,9 +78,12 @@ class ShadowRefill:
         for name in ("send", "send_nodes", "send_storage", "_publish"):
             before = getattr(self, f"_{name.lstrip('_')}")
             setattr(stream, name, _preceded(before, getattr(stream, name)))
-        self._tell, self._everything_of = actor.release_reports.report, encoder.cluster_state
+        self._report_release, self._everything_of = (
+            actor.release_reports.report,
+            encoder.cluster_state,
+        )
         self._report, self._end_claims = recovery._log_differences, recovery._end_claims
-        actor.release_reports.report, encoder.cluster_state = self._told, self._everything
+        actor.release_reports.report, encoder.cluster_state = self._released, self._everything
         recovery._log_differences, recovery._end_claims = self._reported, self._claims_end
         self._look_once = recovery.expire
         recovery.expire = self._followed("expire", self._looked)
@@ -216,8 +219,8 @@ class ShadowRefill:
         wanted = [{n: max(r, here.of(n)) for n, r in there} for here, there in both]
 
         def finish(_):
-            told = [{n: here.of(n) for n, _ in there} for here, there in both]
-            self._same("revisions", told, wanted)
+            actual = [{n: here.of(n) for n, _ in there} for here, there in both]
+            self._same("revisions", actual, wanted)
 
         return finish
 
@@ -276,7 +279,7 @@ class ShadowRefill:
         here = dict(cache.nodes)
         table, known = actor.core.placements.store.table, actor.state.versions
         started = actor.state.started_s
-        for what, told, wanted in (
+        for what, actual, wanted in (
             ("changes of claims", changes, list(actor.state.volumes.log)),
             (
                 "nodes",
@@ -296,7 +299,7 @@ class ShadowRefill:
             ("versions", versions, dict(known.of(here))),
             ("changes", len(order), sum(map(len, (changes, nodes, pods, named, versions)))),
         ):
-            self._same(f"{what} that a new life gets", told, wanted)
+            self._same(f"{what} that a new life gets", actual, wanted)
 
     # Ends of lives.
 
@@ -348,8 +351,8 @@ class ShadowRefill:
 
         def finish(answer):
             pods = zip(answer.pods.pods(), answer.nodes, strict=True)
-            told = [(who.uid, who.namespace, node, facts) for (who, facts), node in pods]
-            self._same("nominated", (told, answer.none), (wanted, ()))
+            actual = [(who.uid, who.namespace, node, facts) for (who, facts), node in pods]
+            self._same("nominated", (actual, answer.none), (wanted, ()))
 
         return finish
 
@@ -387,7 +390,7 @@ class ShadowRefill:
 
         return finish
 
-    async def _told(self, pods):
+    async def _released(self, pods):
         """The queue gets the room of attempts that no scheduler returns."""
         cache, uids = self._cache, sorted(who.uid for who, _ in pods)
         if uids:
@@ -410,7 +413,7 @@ class ShadowRefill:
             self._same("claims held by attempts that expired", held, set())
         cache.expired = set()
         self._check_claims()
-        await self._tell(pods)
+        await self._report_release(pods)
         if pods and list(pods) not in self._observed:
             self._wrong(f"the queue heard nothing of {pods}")
 

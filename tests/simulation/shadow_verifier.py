@@ -66,33 +66,37 @@ class ShadowCommits:
     def _one(self, take, original):
         def checked(request):
             self._said.clear()
-            told = original(request)
+            actual = original(request)
             asked = ["verify"]
             if self._said and self._said[0][1].is_success and request.facts.may_bind_claims:
                 asked.append(take)
             # A commit tries its claims first.
             if [
                 n for n, _ in self._said if n in ("verify", take)
-            ] != asked or told is not self._said[-1][1]:
-                self._wrong(f"{request.key} is told {told}, of {self._said}, wants {asked}")
-            return told
+            ] != asked or actual is not self._said[-1][1]:
+                self._wrong(f"{request.key} has the answer {actual}, of {self._said}, not {asked}")
+            return actual
 
         return checked
 
     def _first(self, original):
         def checked(requests):
             self._said.clear()
-            told = original(requests)
-            if told and self._said[-1:] != [("verify_prefix", told)]:
-                self._wrong(f"{told} of {len(requests)} go together, of {self._said[-1:]}")
+            actual = original(requests)
+            if actual and self._said[-1:] != [("verify_prefix", actual)]:
+                self._wrong(f"{actual} of {len(requests)} go together, of {self._said[-1:]}")
             committed = [status.is_success for name, status in self._said if name == "commit"]
-            wanted = sum(1 for each in requests[:told] if each.facts.device_claims)
+            wanted = sum(1 for each in requests[:actual] if each.facts.device_claims)
             # At most the claims of the pod after these are refused.
-            if sum(committed) != wanted or not all(committed[:wanted]) or len(committed) > told + 1:
+            if (
+                sum(committed) != wanted
+                or not all(committed[:wanted])
+                or len(committed) > actual + 1
+            ):
                 self._wrong(f"claims of {committed} are bound, of {wanted} pods are wanted")
-            if any(each.facts.volumes for each in requests[:told]):
+            if any(each.facts.volumes for each in requests[:actual]):
                 self._wrong("pods with volumes go together")
-            return told
+            return actual
 
         return checked
 
@@ -107,16 +111,16 @@ class ShadowVerifier:
         verifier.verify, verifier.verify_prefix = self.verify, self.verify_prefix
 
     def verify(self, facts, node_name):
-        told = self._verify_again(facts, node_name)
+        actual = self._verify_again(facts, node_name)
         try:
             wanted = self._status(self._table, facts, node_name)
         except PluginFailure:
-            return told
-        is_same = (told.code, told.plugin) == (wanted.code, wanted.plugin)
-        is_same &= sorted(told.reasons) == sorted(wanted.reasons)
+            return actual
+        is_same = (actual.code, actual.plugin) == (wanted.code, wanted.plugin)
+        is_same &= sorted(actual.reasons) == sorted(wanted.reasons)
         if not is_same:
-            self._differs(f"{facts} on {node_name}: {told}, not {wanted}")
-        return told
+            self._differs(f"{facts} on {node_name}: {actual}, not {wanted}")
+        return actual
 
     def verify_prefix(self, pods, node_names, bind_claims=None):
         copy, checked = self._table.copy_rows(np.arange(len(self._table))), 0
@@ -136,10 +140,10 @@ class ShadowVerifier:
             return bind_claims(index)
 
         binds = () if bind_claims is None else (bind,)
-        told = self._first_again(pods, node_names, *binds)
-        if told > checked:
-            check(told)
-        return told
+        actual = self._first_again(pods, node_names, *binds)
+        if actual > checked:
+            check(actual)
+        return actual
 
     def look(self):
         """Every answer was compared when it was given."""

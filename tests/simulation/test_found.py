@@ -61,7 +61,7 @@ async def test_the_queue_learns_of_room_that_a_deleted_pod_held_when_it_is_forgo
     await cluster.settle(forget=(("uid-a", "scheduler-0/1/1"),))
     await cluster.settle(forget=(("uid-a", "scheduler-0/1/1"),))
 
-    assert cluster.queue.told("observe") == [ClusterChanges(gone=batch_of("a"))]
+    assert cluster.queue.received("observe") == [ClusterChanges(gone=batch_of("a"))]
     cluster.cache.release()
 
 
@@ -71,7 +71,7 @@ async def test_the_queue_learns_of_room_that_a_deleted_pod_held_when_its_schedul
 
     await cluster.cache.end_owner(EndOwner(owner, ("uid-a",), (None,)))
 
-    assert cluster.queue.told("observe") == [ClusterChanges(gone=batch_of("a"))]
+    assert cluster.queue.received("observe") == [ClusterChanges(gone=batch_of("a"))]
     cluster.cache.release()
 
 

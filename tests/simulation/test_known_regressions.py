@@ -198,7 +198,7 @@ async def test_what_pods_on_a_removed_node_kept_from_others_is_told_to_the_queue
 
     await cache.remove_nodes(NodeNames(("n1",), revision=1))
 
-    assert [told.gone.uids for told in queue.told("observe")] == [("uid-a",)]
+    assert [each.gone.uids for each in queue.received("observe")] == [("uid-a",)]
     cache.release()
 
 

@@ -135,8 +135,8 @@ def test_a_sample_has_all_tasks_of_a_job_or_none(read, imported):
     ],
 )
 def test_wrong_cells_are_refused_by_line_and_column(read, changes, text):
-    told = read(tuple((ROW | changes).values()), refused=True)
-    assert f"part-00001-of-00002.csv.gz: {text}" in told
+    message = read(tuple((ROW | changes).values()), refused=True)
+    assert f"part-00001-of-00002.csv.gz: {text}" in message
 
 
 def test_a_missing_folder_is_refused(imported, tmp_path):

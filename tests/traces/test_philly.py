@@ -122,7 +122,7 @@ def test_wrong_fields_are_refused_by_object_and_name(read, changes, text):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("", "is cut short"),
         ("{}", "is not a JSON array"),
@@ -136,8 +136,8 @@ def test_wrong_fields_are_refused_by_object_and_name(read, changes, text):
         (f"[{'[' * 100_000}", "object 1: is nested too deep"),
     ],
 )
-def test_what_is_no_array_of_objects_is_refused(read, text, told):
-    assert told in read(text=text, refused=True)
+def test_what_is_no_array_of_objects_is_refused(read, text, message):
+    assert message in read(text=text, refused=True)
 
 
 def test_an_array_is_read_in_pieces_of_any_size(tmp_path, monkeypatch):

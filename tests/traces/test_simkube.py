@@ -182,9 +182,9 @@ WRONG_CPU = bare_pod(containers=[container(cpu="many")])
     ],
 )
 def test_wrong_values_are_refused_by_place(read, events, changes, text):
-    told = read(*events, refused=True, **changes)
-    assert text in told
-    assert "t.sktrace" in told
+    message = read(*events, refused=True, **changes)
+    assert text in message
+    assert "t.sktrace" in message
 
 
 @pytest.mark.parametrize(
@@ -207,8 +207,8 @@ def test_objects_that_are_nested_without_end_are_refused(read):
     deep = []
     for _ in range(200):
         deep = [deep]
-    told = read(event(0, [bare_pod() | {"x": deep}]), refused=True)
-    assert "is nested deeper than 64" in told
+    message = read(event(0, [bare_pod() | {"x": deep}]), refused=True)
+    assert "is nested deeper than 64" in message
 
 
 def test_a_file_beyond_the_bound_is_refused(read, monkeypatch):

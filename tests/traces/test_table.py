@@ -234,9 +234,9 @@ def test_a_wrong_fixed_value_names_the_mapping(read):
 
 
 def test_a_column_that_the_table_lacks_is_named_with_those_that_it_has(read):
-    told = read(pods=PODS | {"cpu": {"column": "cores"}}, refused=True)
-    assert 'mapping.yaml: "cores" is no column of' in told
-    assert "it has id, at, for, cpus, mem" in told
+    message = read(pods=PODS | {"cpu": {"column": "cores"}}, refused=True)
+    assert 'mapping.yaml: "cores" is no column of' in message
+    assert "it has id, at, for, cpus, mem" in message
 
 
 BROKEN = {
@@ -280,13 +280,15 @@ def test_mappings_that_make_no_sense_are_refused_by_key(tmp_path, content, text)
 
 
 def test_a_label_that_kubernetes_does_not_allow_is_refused(read):
-    told = read(pods=PODS | {"labels": {"a b": {"value": "x"}}}, refused=True)
-    assert 'mapping.yaml: "a b" name part must consist of' in told
+    message = read(pods=PODS | {"labels": {"a b": {"value": "x"}}}, refused=True)
+    assert 'mapping.yaml: "a b" name part must consist of' in message
 
 
 def test_a_namespace_that_kubernetes_does_not_allow_is_refused(read):
-    told = read(pods=PODS | {"namespace": "A b"}, refused=True)
-    assert 'mapping.yaml: pods.namespace: "A b" a lowercase RFC 1123 label must consist of' in told
+    message = read(pods=PODS | {"namespace": "A b"}, refused=True)
+    assert (
+        'mapping.yaml: pods.namespace: "A b" a lowercase RFC 1123 label must consist of' in message
+    )
 
 
 def test_an_enormous_mapping_is_not_read(tmp_path, monkeypatch):
