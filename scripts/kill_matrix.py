@@ -315,7 +315,7 @@ def run_command(command: list[str], folder: Path) -> tuple[int | None, str]:
 
 def _last(said: str) -> str:
     lines = [line for line in said.splitlines() if line.strip()]
-    return lines[-1][:300] if lines else "nothing was said"
+    return lines[-1][:300] if lines else "it printed nothing"
 
 
 def table(cells: Sequence[Cell]) -> str:

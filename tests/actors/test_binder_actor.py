@@ -254,8 +254,8 @@ async def test_a_grown_journal_is_replaced_by_a_snapshot(monkeypatch):
     assert any(name.endswith(".snapshot") for name in disk.names())
     again = BinderActor(plan_of(), NOBODY, FileJournal(disk))
     assert (await again.nodes_page(ALL)).total == 2
-    words = await again.pod_nodes(Uids(tuple(f"uid-{name}" for name in names)))
-    assert words == PodNodes(("n1",) * len(names))
+    placements = await again.pod_nodes(Uids(tuple(f"uid-{name}" for name in names)))
+    assert placements == PodNodes(("n1",) * len(names))
 
 
 async def test_a_journal_that_has_not_grown_is_left_unchanged():
@@ -323,9 +323,9 @@ async def test_attempts_that_the_binder_reports_as_void_are_never_committed():
     await bind(binder, "a")
     tokens = ("scheduler-0/1/a/1", "scheduler-0/1/b/1", "scheduler-0/1/c/1")
 
-    words = await binder.resolve(ResolveAttempts(("uid-a", "uid-b", "uid-c"), tokens))
+    placements = await binder.resolve(ResolveAttempts(("uid-a", "uid-b", "uid-c"), tokens))
 
-    assert words == PodNodes(("n1", "", None))
+    assert placements == PodNodes(("n1", "", None))
     assert await causes(binder, "b") == ["expired"]
     assert await causes(binder, "b", attempt=2) == [""]
 

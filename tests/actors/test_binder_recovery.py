@@ -110,8 +110,8 @@ async def test_the_next_binder_commits_after_the_records_of_the_last_one():
         last = world.next_life()
         assert world.binder.core.last_lsn == world.binder.core.flushed_lsn == last.core.last_lsn
 
-    words = await world.binder.pod_nodes(Uids(("uid-a", "uid-b", "uid-c")))
-    assert words == PodNodes(("n1", "n1", "n1"))
+    placements = await world.binder.pod_nodes(Uids(("uid-a", "uid-b", "uid-c")))
+    assert placements == PodNodes(("n1", "n1", "n1"))
     assert world.binder.core.current_epoch("scheduler-0") == 3
 
 

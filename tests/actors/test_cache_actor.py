@@ -61,7 +61,7 @@ class World:
         await turns()
         return answer
 
-    async def settle(self, *, forget=(), finish=(), confirm=()):
+    async def update(self, *, forget=(), finish=(), confirm=()):
         def pairs(names):
             return tuple((f"uid-{name}", f"t-{name}") for name in names)
 
@@ -176,7 +176,7 @@ async def test_a_forgotten_pod_is_removed_from_the_tables():
     world = await World().with_nodes()
     await world.assume("p")
 
-    answer = await world.settle(forget=["p"])
+    answer = await world.update(forget=["p"])
 
     assert world.streamed()[-1] == (4, "remove_pod", "a1")
     assert answer.seq == 4
@@ -187,7 +187,7 @@ async def test_a_repeated_forget_is_streamed_once():
     world = await World().with_nodes()
     await world.assume("p")
 
-    first, second = await world.settle(forget=["p"]), await world.settle(forget=["p"])
+    first, second = await world.update(forget=["p"]), await world.update(forget=["p"])
 
     assert first == second
 
@@ -195,9 +195,9 @@ async def test_a_repeated_forget_is_streamed_once():
 async def test_a_confirmed_pod_stays_and_changes_nothing_for_the_followers():
     world = await World().with_nodes()
     await world.assume("p")
-    await world.settle(finish=["p"])
+    await world.update(finish=["p"])
 
-    answer = await world.settle(confirm=["p"])
+    answer = await world.update(confirm=["p"])
 
     assert world.state_of("p") is CacheState.ADDED
     assert answer.seq == 3
@@ -206,9 +206,9 @@ async def test_a_confirmed_pod_stays_and_changes_nothing_for_the_followers():
 async def test_a_confirmed_pod_can_not_be_forgotten():
     world = await World().with_nodes()
     await world.assume("p")
-    await world.settle(confirm=["p"])
+    await world.update(confirm=["p"])
 
-    await world.settle(forget=["p"])
+    await world.update(forget=["p"])
 
     assert world.state_of("p") is CacheState.ADDED
 
@@ -216,7 +216,7 @@ async def test_a_confirmed_pod_can_not_be_forgotten():
 async def test_confirming_nothing_returns_the_number_of_the_last_change():
     world = await World().with_nodes()
 
-    assert (await world.settle()).seq == 2
+    assert (await world.update()).seq == 2
 
 
 async def test_deltas_encode_each_class_once_and_pods_by_its_index():

@@ -38,14 +38,14 @@ class World:
     def __init__(self, nodes_of=(), facts=None):
         self.plan = replace(plan_of(), cluster=ClusterFacts(storage=facts or storage()))
         self.scheduler = Fake("scheduler-0", apply=CHANGES_APPLIED, restore=NOTHING)
-        self.said = dict(nodes_of)
-        self.binder = Fake("binder", resolve=self.word)
+        self.nodes_of = dict(nodes_of)
+        self.binder = Fake("binder", resolve=self.placements_of)
         self.queue = Fake("queue", observe=NOTHING)
         self.directory = Fakes(self.scheduler, self.binder, self.queue)
         self.cache = CacheActor(self.plan, self.directory)
 
-    def word(self, ask):
-        return PodNodes(tuple(self.said.get(uid) for uid in ask.uids))
+    def placements_of(self, ask):
+        return PodNodes(tuple(self.nodes_of.get(uid) for uid in ask.uids))
 
     async def assuming(self, *names, epoch=1, facts=None):
         await self.cache.add_nodes(node_batch((node("n1"), node("n2"))))
@@ -157,11 +157,11 @@ async def claim_of_a_pod_deleted_while_assumed():
     """Return a cache that assumed a pod with a claim; the pod was deleted before its bind."""
     facts = storage(waiting("local"), claim("c"), volume("a"))
     world = await World(facts=facts).assuming("p", facts=using("c"))
-    ledger = world.cache.state.volumes.assumed_claims
+    assumed = world.cache.state.volumes.assumed_claims
     committed = StorageLog(tuple(world.cache.state.volumes.log))
     await world.cache.remove_pods(PodRemoval(("uid-p",), revision=1))
-    assert ledger.storage.claims["default/c"].volume_name == "a"
-    return world, ledger, committed
+    assert assumed.storage.claims["default/c"].volume_name == "a"
+    return world, assumed, committed
 
 
 async def test_a_new_cache_sends_earlier_committed_changes_of_claims_to_followers():
@@ -185,13 +185,13 @@ async def end_of_the_owner(world):
 
 
 async def test_claims_of_a_pod_deleted_while_assumed_are_free_when_its_scheduler_ends():
-    world, ledger, _ = await claim_of_a_pod_deleted_while_assumed()
+    world, assumed, _ = await claim_of_a_pod_deleted_while_assumed()
     world.binder.answers["storage_log"] = StorageLog(())
 
     await end_of_the_owner(world)
 
-    assert ledger.holders() == ()
-    assert ledger.storage.claims["default/c"] == claim("c")
+    assert assumed.holders() == ()
+    assert assumed.storage.claims["default/c"] == claim("c")
     await turns()
     changes = world.cache.state.volumes.changes_since(0).changes
     assert [change.claims[0].is_bound for change in changes] == [True, False]
@@ -200,13 +200,13 @@ async def test_claims_of_a_pod_deleted_while_assumed_are_free_when_its_scheduler
 
 
 async def test_claims_of_a_pod_deleted_when_bound_stay_bound_when_its_scheduler_ends():
-    world, ledger, committed = await claim_of_a_pod_deleted_while_assumed()
+    world, assumed, committed = await claim_of_a_pod_deleted_while_assumed()
     world.binder.answers["storage_log"] = committed
 
     await end_of_the_owner(world)
 
-    assert ledger.holders() == ()
-    assert ledger.storage.claims["default/c"].volume_name == "a"
+    assert assumed.holders() == ()
+    assert assumed.storage.claims["default/c"].volume_name == "a"
 
 
 async def test_claims_held_by_a_running_epoch_are_kept():

@@ -104,9 +104,9 @@ def stopped_in_the_middle(folder, inputs):
     return {each.uid: each.node_name for each in records_in(folder) if each.kind == "bind"}
 
 
-def resume(inputs, folder, said=None, **how):
+def resume(inputs, folder, phases=None, **how):
     plan = replace(plan_of(journal=folder, **{"batch": 8} | how), resume=True)
-    notes = [] if said is None else said
+    notes = [] if phases is None else phases
     return ActorLauncher().run(inputs, plan, lambda progress: notes.append(progress.note))
 
 
@@ -202,16 +202,16 @@ def contents(folder):
 @pytest.mark.parametrize("schedulers", [1, 2])
 def test_the_outcome_of_a_run_without_output_is_read_and_nothing_is_decided(tmp_path, schedulers):
     wanted = ended(tmp_path, schedulers=schedulers, batch=8)
-    before, said = contents(tmp_path), []
+    before, phases = contents(tmp_path), []
     assert wanted.pending
     assert len(wanted.placements) > 20
 
-    found = resume(crowded(), tmp_path, said, schedulers=schedulers)
+    found = resume(crowded(), tmp_path, phases, schedulers=schedulers)
 
     assert set(found.placements) == set(wanted.placements)
     assert replace(found, placements=()) == replace(wanted, placements=())
     assert contents(tmp_path) == before
-    assert said == [
+    assert phases == [
         f"Journal {tmp_path}: the run ended; its result is read, without new decisions."
     ]
 
@@ -246,18 +246,18 @@ def test_the_outcome_of_other_inputs_is_not_read(tmp_path):
 
 @pytest.mark.parametrize("spoil", [lambda data: data[:-1], lambda data: b"x" + data[1:], None])
 def test_bound_pods_stay_bound_if_the_outcome_is_missing_or_damaged(tmp_path, spoil):
-    wanted, said, file = ended(tmp_path), [], tmp_path / "outcome"
+    wanted, phases, file = ended(tmp_path), [], tmp_path / "outcome"
     if spoil:
         file.write_bytes(spoil(file.read_bytes()))
     else:
         file.unlink()
 
-    found = resume(crowded(), tmp_path, said)
+    found = resume(crowded(), tmp_path, phases)
 
     assert {(each.uid, each.node) for each in wanted.placements} <= {
         (each.uid, each.node) for each in found.placements
     }
-    assert any("its outcome cannot be read. Bound pods stay bound" in each for each in said)
+    assert any("its outcome cannot be read. Bound pods stay bound" in each for each in phases)
     assert check(records_in(tmp_path)).violations == []
 
 
@@ -283,18 +283,18 @@ def test_a_finished_run_of_an_earlier_release_is_refused_with_an_explanation(tmp
 
 
 def test_an_incomplete_tail_is_noted_when_a_run_is_resumed(tmp_path):
-    before, said = stopped_in_the_middle(tmp_path, fleet()), []
+    before, phases = stopped_in_the_middle(tmp_path, fleet()), []
     (segment,) = tmp_path.glob("*.segment")
     size = segment.stat().st_size
     with segment.open("ab") as file:
         file.write(b"torn")
 
-    after = resume(fleet(), tmp_path, said)
+    after = resume(fleet(), tmp_path, phases)
 
     assert before.items() <= {each.uid: each.node for each in after.placements}.items()
     text = f"{segment.name}: a torn end; left out from offset {size}: 4 bytes, records from "
-    assert text in said[0]
-    assert said[0].endswith("It was never acknowledged.")
+    assert text in phases[0]
+    assert phases[0].endswith("It was never acknowledged.")
 
 
 @pytest.mark.parametrize("after_s", [0.0, 0.01])

@@ -421,8 +421,8 @@ async def test_a_deleted_pod_is_no_longer_a_member_of_its_gang():
 
 
 async def test_a_new_queue_refuses_bound_and_deleted_pods():
-    words = {"uid-bound": "n1", "uid-waits": "", "uid-gone": None}
-    binder = Fake("binder", pod_nodes=lambda ask: PodNodes(tuple(words[uid] for uid in ask.uids)))
+    node_of = {"uid-bound": "n1", "uid-waits": "", "uid-gone": None}
+    binder = Fake("binder", pod_nodes=lambda ask: PodNodes(tuple(node_of[uid] for uid in ask.uids)))
     queue = QueueActor(plan_of(), Fakes(binder), is_new=True)
 
     answer = await queue.submit(batch_of("bound", "waits", "gone"))
@@ -464,10 +464,10 @@ async def test_the_queue_reports_nominations_except_those_of_leased_pods():
     await leased(queue)
     await queue.submit(batch_of("plain"))
 
-    said = await queue.nominated(Uids(("uid-a", "uid-leased", "uid-plain", "uid-unknown")))
+    nominated = await queue.nominated(Uids(("uid-a", "uid-leased", "uid-plain", "uid-unknown")))
 
-    assert (said.pods.uids, said.nodes) == (("uid-a",), ("n1",))
-    assert said.none == ("uid-plain", "uid-unknown")
+    assert (nominated.pods.uids, nominated.nodes) == (("uid-a",), ("n1",))
+    assert nominated.none == ("uid-plain", "uid-unknown")
 
 
 async def test_the_cache_counts_a_nomination_while_its_pod_is_not_gated():

@@ -47,21 +47,21 @@ def listed_to(actors):
     return sum(scorers_of(each).listed for each in schedulers_of(actors))
 
 
-def said(outcome):
+def contents(outcome):
     return placed(outcome), {each.pod: each.message for each in outcome.pending}
 
 
 @cache
-def said_alone():
+def contents_without_workers():
     """Return what a run without workers decides."""
-    return said(run(0)[0])
+    return contents(run(0)[0])
 
 
 @pytest.mark.parametrize("workers", [1, 2, 5])
 def test_ranking_workers_change_no_decision(workers):
     outcome, actors = run(workers)
 
-    assert said(outcome) == said_alone()
+    assert contents(outcome) == contents_without_workers()
     assert listed_to(actors) >= 200
 
 
@@ -78,7 +78,7 @@ def test_an_unresponsive_worker_costs_only_time(monkeypatch):
     monkeypatch.setattr(WorkerActor, "rank", never)
     outcome, actors = run(2, deadlines={"evaluate_s": 0.02})
 
-    assert said(outcome) == said_alone()
+    assert contents(outcome) == contents_without_workers()
     assert scorers_of(actors["scheduler-0"]).missed
     assert not listed_to(actors)
 
@@ -87,7 +87,7 @@ def test_a_worker_that_rejects_changes_costs_only_time(monkeypatch):
     monkeypatch.setattr(WorkerActor, "apply", never)
     outcome, actors = run(2, deadlines={"evaluate_s": 0.02})
 
-    assert said(outcome) == said_alone()
+    assert contents(outcome) == contents_without_workers()
     assert not listed_to(actors)
 
 
@@ -95,14 +95,14 @@ def test_a_scheduler_waits_for_a_worker_that_lags_within_the_deadline(monkeypatc
     monkeypatch.setattr(factories, "WorkerActor", SlowToFollow)
     outcome, actors = run(2)
 
-    assert said(outcome) == said_alone()
+    assert contents(outcome) == contents_without_workers()
     assert listed_to(actors)
 
 
 def test_without_the_kernel_no_worker_is_asked():
     outcome, actors = run(2, kernel=False)
 
-    assert said(outcome) == said(run(0, kernel=False)[0])
+    assert contents(outcome) == contents(run(0, kernel=False)[0])
     assert not listed_to(actors)
 
 
@@ -127,7 +127,7 @@ def test_a_batch_with_lists_is_short(monkeypatch):
     monkeypatch.setattr(WorkerActor, "rank", counted)
     outcome, _ = run(1)
 
-    assert said(outcome) == said_alone()
+    assert contents(outcome) == contents_without_workers()
     assert max(asked) <= 8
 
 

@@ -24,14 +24,16 @@ from tests.builders import pod
 SCHEDULERS = {"scheduler-0"}
 
 
-def refill(held, said, **answers):
+def refill(held, queue_answer, **answers):
     """Return a Refill after the end of a scheduler, for these nominations of cache and queue."""
     answers = {"fence_owner": NOTHING, "nominate": NOTHING, "observe": NOTHING, **answers}
     of_cache = {"assumed_by": Uids(()), "end_owner": NOTHING}
     refs = {
         "binder": Fake("binder", evicted_pods=batch_of(), **answers),
         "cache": Fake("cache", **of_cache, restream=NOTHING, nominated=held, **answers),
-        "queue": Fake("queue", nominated=said, leased_to=Uids(()), end_owner=NOTHING, **answers),
+        "queue": Fake(
+            "queue", nominated=queue_answer, leased_to=Uids(()), end_owner=NOTHING, **answers
+        ),
     }
     epochs = {"scheduler-0": 2, **dict.fromkeys(refs, 1)}
     return Refill(refs, epochs, Settings()), refs
@@ -39,8 +41,8 @@ def refill(held, said, **answers):
 
 async def test_the_cache_gets_withdrawn_nominations_and_the_queue_the_freed_resources():
     held = Nominated(batch_of("a", "b"), ("n1", "n2"))
-    said = Nominated(batch_of("b"), ("n2",), ("uid-a",))
-    again, refs = refill(held, said)
+    queue_answer = Nominated(batch_of("b"), ("n2",), ("uid-a",))
+    again, refs = refill(held, queue_answer)
 
     await again.fill(SCHEDULERS)
 
@@ -142,9 +144,9 @@ async def test_the_cache_reports_nominated_pods_until_they_are_deleted():
     world = await World().assuming()
     nominated = NominateBatch(batch_of("a", "b"), ("n1", "n2"), (False, False))
     await world.cache.nominate(nominated)
-    said = await world.cache.nominated(Uids(()))
+    queue_answer = await world.cache.nominated(Uids(()))
 
     await world.cache.remove_pods(PodRemoval(("uid-a",)))
 
-    assert (said.pods.uids, said.nodes) == (("uid-a", "uid-b"), ("n1", "n2"))
+    assert (queue_answer.pods.uids, queue_answer.nodes) == (("uid-a", "uid-b"), ("n1", "n2"))
     assert (await world.cache.nominated(Uids(()))).pods.uids == ("uid-b",)

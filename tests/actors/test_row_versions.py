@@ -43,7 +43,7 @@ async def test_a_bind_names_the_read_version_and_the_next_one_the_updated_versio
     world = World(["a"], ["b"], conflicts="version")
     read_versions = []
 
-    def settle(message):
+    def update_once(message):
         read_versions.extend(message.rows)
         return world.counts.update_assumptions(message)
 
@@ -51,7 +51,7 @@ async def test_a_bind_names_the_read_version_and_the_next_one_the_updated_versio
         found = answers_to(batch, "version", "the node changed")
         return bind_answers([_at(each, 9) for each in found.answers])
 
-    world.cache.answers["update_assumptions"] = settle
+    world.cache.answers["update_assumptions"] = update_once
     world.binder.answers["bind"] = refuse
     await world.counts.add_nodes(node_batch(world.nodes))
     await world.counts.update_assumptions(UpdateAssumptions((), (), (), rows=(("n1", 4),)))

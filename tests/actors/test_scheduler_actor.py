@@ -368,16 +368,18 @@ async def test_the_first_failure_is_reported():
 async def test_a_batch_whose_changes_do_not_arrive_in_time_begins_again():
     world = World(["a"], deadlines={"call_s": 0.02})
     there = asyncio.Event()
-    settled = []
+    bound_meanwhile = []
 
     async def late(batch):
         if batch.unpacked().kinds:
             await there.wait()
         return await world.scheduler.apply(batch)
 
-    async def settle(message):
-        if not settled:
-            settled.append(await world.counts.add_running(RunningPods(batch_of("r"), ("n1",))))
+    async def update(message):
+        if not bound_meanwhile:
+            bound_meanwhile.append(
+                await world.counts.add_running(RunningPods(batch_of("r"), ("n1",)))
+            )
         return await world.counts.update_assumptions(message)
 
     async def apply_late(batch):
@@ -385,7 +387,7 @@ async def test_a_batch_whose_changes_do_not_arrive_in_time_begins_again():
         return NOTHING
 
     world.feed.answers["apply"] = apply_late
-    world.cache.answers["update_assumptions"] = settle
+    world.cache.answers["update_assumptions"] = update
     async with world:
         await until(lambda: world.scheduler.metrics.reads > 1)
         there.set()

@@ -96,8 +96,8 @@ def test_preemption_does_not_wait_for_changes_that_follow_its_batch(monkeypatch)
             small = node_batch([node("small", cpu=100)])
             runtime, actors = started[0]
             await runtime.find(CACHE).call(ADD_NODES, small, timeout_s=1.0)
-            settled = scheduler_of(actors["scheduler-0"]).performer.update_attempts()
-            await drive(settled, partial(original, self))
+            updates = scheduler_of(actors["scheduler-0"]).performer.update_attempts()
+            await drive(updates, partial(original, self))
         return await original(self, need)
 
     def after_a_change(*failed):

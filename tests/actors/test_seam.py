@@ -44,13 +44,13 @@ LIMITS = DecodeLimits(max_bytes=10_000)
 class Actor:
     """An actor that answers `status` with its constructor's argument, or raises it."""
 
-    def __init__(self, says):
-        self.says = says
+    def __init__(self, answer):
+        self.answer = answer
 
     async def status(self, _):
-        if isinstance(self.says, BaseException):
-            raise self.says
-        return self.says
+        if isinstance(self.answer, BaseException):
+            raise self.answer
+        return self.answer
 
     async def bound(self, ask):
         return BoundPage((), (), ask.count)
@@ -60,9 +60,9 @@ def request(declared, message, *, kind=None):
     return Envelope(kind or declared.name, 7, 3, "token", to_wire(message)).encode()
 
 
-async def asked(says, declared=STATUS, message=NOTHING, **also):
+async def asked(answer, declared=STATUS, message=NOTHING, **also):
     """Return the reply that a caller receives from an actor with this answer."""
-    data = await Dispatcher("actor-1", Actor(says), LIMITS).receive(
+    data = await Dispatcher("actor-1", Actor(answer), LIMITS).receive(
         request(declared, message, **also)
     )
     return decode_reply("actor-1", declared, data, LIMITS)
@@ -176,8 +176,8 @@ async def test_an_undeclared_method_is_an_error():
 
 
 async def test_attributes_of_an_actor_that_are_not_declared_can_not_be_called():
-    with pytest.raises(ActorError, match="no handler 'says'"):
-        await asked("secret", kind="says")
+    with pytest.raises(ActorError, match="no handler 'answer'"):
+        await asked("secret", kind="answer")
     with pytest.raises(ActorError, match="no handler '__init__'"):
         await asked("secret", kind="__init__")
 

@@ -16,8 +16,8 @@ from roadstead.actors.supervisor.worker_growth import WorkerGrowth, grown_count
 from roadstead.invariants.checker import check
 from roadstead.journal.disk import RealDisk
 from roadstead.journal.segments import Reader
+from tests.actors.test_scorers import contents, plan_of
 from tests.actors.test_scorers import fleet as whole_fleet
-from tests.actors.test_scorers import plan_of, said
 from tests.actors.world import GENEROUS_S, record_actors, turns, until
 from tests.inside import scorers_of
 
@@ -125,7 +125,7 @@ def test_more_workers_change_no_decision(monkeypatch):
     alone = Run(monkeypatch, 0, 0, 0, schedulers=1).outcome()
     run = Run(monkeypatch, 2, 5, 3, schedulers=1)
 
-    assert said(run.outcome()) == said(alone)
+    assert contents(run.outcome()) == contents(alone)
     assert len(workers_of(run.actors)) == 5
 
 
@@ -149,7 +149,7 @@ def test_a_run_continues_if_further_workers_do_not_start(monkeypatch, refusal):
 
     outcome = run.outcome()
 
-    assert said(outcome) == said(alone)
+    assert contents(outcome) == contents(alone)
     assert set(run.killed) == {"worker-2", "worker-3", "worker-4"}
 
 

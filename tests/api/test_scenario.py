@@ -1,4 +1,4 @@
-"""`roadstead.Scenario`, `Fleet` and `Workload`: what the document of a scenario says, in Python."""
+"""`roadstead.Scenario`, `Fleet` and `Workload`: the fields of a scenario document, in Python."""
 
 import inspect
 import sys

@@ -102,13 +102,13 @@ def test_done_pods_are_reported_lease_by_lease():
 
 
 def test_a_bind_plugin_that_skips_leaves_the_pod_to_the_next():
-    world = World(says={"A": {"bind": SKIP}})
+    world = World(answers={"A": {"bind": SKIP}})
     world.binding()
     assert world.log[-2:] == ["bind A u1", "bind B u1"]
 
 
 def test_a_failing_post_bind_is_reported_and_changes_nothing():
-    world = World(says={"A": {"post_bind": RuntimeError("no network")}})
+    world = World(answers={"A": {"post_bind": RuntimeError("no network")}})
     world.binding()
     effects = world.answer(BindOutcome.BOUND)
     assert kinds(effects) == ["Confirm", "Done", "SendReports"]

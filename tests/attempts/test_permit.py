@@ -23,8 +23,8 @@ UNDONE = ["unreserve B u1", "unreserve A u1"]
 
 def waiting(a=10.0, b=None, now_s=100.0):
     """A world in which u1 waits: for A, and for B where it has a timeout."""
-    says = {"A": {"permit": (WAIT, a)}} | ({} if b is None else {"B": {"permit": (WAIT, b)}})
-    world = World(says=says)
+    answers = {"A": {"permit": (WAIT, a)}} | ({} if b is None else {"B": {"permit": (WAIT, b)}})
+    world = World(answers=answers)
     world.lease()
     assert world.accept(*world.place(), now_s=now_s) == []
     assert world.core.state_of("u1") is AttemptState.WAITING
@@ -120,8 +120,8 @@ def test_a_pod_is_rejected_at_its_deadline_and_not_before():
 
 
 def test_timed_out_pods_are_rejected_in_the_order_of_their_deadlines():
-    says = {("permit", f"u{n}"): (WAIT, wait_s) for n, wait_s in enumerate([9.0, 3.0, 6.0, 3.0])}
-    world = World(says={"A": says})
+    answers = {("permit", f"u{n}"): (WAIT, wait_s) for n, wait_s in enumerate([9.0, 3.0, 6.0, 3.0])}
+    world = World(answers={"A": answers})
     uids = ["u0", "u1", "u2", "u3"]
     world.lease(*uids)
     world.accept(*world.place(*uids))
@@ -131,8 +131,8 @@ def test_timed_out_pods_are_rejected_in_the_order_of_their_deadlines():
 
 
 def test_a_refusal_of_a_later_plugin_ends_the_wait_for_an_earlier_one():
-    says = {"A": {"permit": (WAIT, 5.0)}, "B": {"permit": (unschedulable("no"), 0.0)}}
-    world = World(says=says)
+    answers = {"A": {"permit": (WAIT, 5.0)}, "B": {"permit": (unschedulable("no"), 0.0)}}
+    world = World(answers=answers)
     world.lease()
     assert kinds(world.accept(*world.place())) == ["Forget", "RequeuePods", "SendReports"]
     assert next_deadline_s(world.core) is None

@@ -32,7 +32,7 @@ class Speaking(World):
 
 def waiting(*uids):
     """Pods that wait for A."""
-    world = Speaking(says={"A": {("permit", uid): (WAIT, 10.0) for uid in uids}})
+    world = Speaking(answers={"A": {("permit", uid): (WAIT, 10.0) for uid in uids}})
     world.lease(*uids, "last")
     world.accept(*world.place(*uids))
     return world

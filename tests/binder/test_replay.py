@@ -37,8 +37,8 @@ def recovered_from(*groups, **settings):
     return core, result
 
 
-def of_run(what, **said):
-    return JournalRecord(0, RecordKind.RUN, "", "", "", subject=RunMark(what), **said)
+def of_run(what, **fields):
+    return JournalRecord(0, RecordKind.RUN, "", "", "", subject=RunMark(what), **fields)
 
 
 def test_a_snapshot_has_all_state_once_and_with_its_revision():

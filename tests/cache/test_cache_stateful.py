@@ -156,8 +156,10 @@ class CacheMachine(RuleBasedStateMachine):
         now_s = self.now_s
         asks = self.do(lambda core: core.expire(now_s))
         assert all(self.core.state_of(ask.uid) is CacheState.ASKED for ask in asks)
-        words = [BinderAnswer(ask.uid, ask.token, bound) for ask in asks] if answers else []
-        self.do(lambda core: core.resolve(words))
+        binder_answers = (
+            [BinderAnswer(ask.uid, ask.token, bound) for ask in asks] if answers else []
+        )
+        self.do(lambda core: core.resolve(binder_answers))
 
     @rule(name=node_names, cordoned=st.booleans())
     def add_node(self, name, cordoned) -> None:

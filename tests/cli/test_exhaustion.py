@@ -42,8 +42,8 @@ def test_a_run_with_a_low_limit_of_open_files_reports_it(tmp_path, number):
     done = limited(tmp_path, "RLIMIT_NOFILE", number)
 
     assert done.returncode == 1
-    said = f"The run failed: too many open files: the limit is {number} (ulimit -n)"
-    assert done.stderr.splitlines()[-1] == said
+    message = f"The run failed: too many open files: the limit is {number} (ulimit -n)"
+    assert done.stderr.splitlines()[-1] == message
     assert "Traceback" not in done.stderr
 
 

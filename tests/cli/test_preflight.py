@@ -42,9 +42,9 @@ def refused(run, cluster, pods, launcher, tmp_path, monkeypatch):
     ],
 )
 def test_an_unusable_path_is_refused_by_its_option(refused, options, message, tmp_path):
-    said = refused(*options)
+    refusal = refused(*options)
 
-    assert message is None or said == message.format(here=tmp_path)
+    assert message is None or refusal == message.format(here=tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -85,10 +85,10 @@ def test_an_extender_with_an_unusable_address_is_refused(refused, extender, mess
     (tmp_path / "config.yaml").write_text(f"{HEAD}extenders:\n- {first}\n- {extender}\n")
     (tmp_path / "file").write_text("no certificate")
 
-    said = refused("--config", "config.yaml")
+    refusal = refused("--config", "config.yaml")
 
-    assert said.startswith("config.yaml: extenders[1].")
-    assert message is None or message.format(here=cut_short(f"{tmp_path}/gone.pem")) in said
+    assert refusal.startswith("config.yaml: extenders[1].")
+    assert message is None or message.format(here=cut_short(f"{tmp_path}/gone.pem")) in refusal
 
 
 @pytest.mark.parametrize(

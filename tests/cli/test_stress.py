@@ -192,7 +192,7 @@ def test_a_file_sets_the_same_parameters_as_flags_which_override_it(stress, tmp_
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
         ("vary: [1]", "vary: must be a mapping from parameters to values"),
         ("vary: {load: 0.5}", "vary.load: must be a list of values"),
@@ -208,16 +208,16 @@ def test_a_file_sets_the_same_parameters_as_flags_which_override_it(stress, tmp_
         (f"title: {'x' * (1 << 20)}", "is longer than 1,048,576 bytes"),
     ],
 )
-def test_a_wrong_file_is_reported_with_position_and_rule(stress, tmp_path, text, words):
+def test_a_wrong_file_is_reported_with_position_and_rule(stress, tmp_path, text, message):
     result = stress("--file", written(tmp_path, text))
 
     assert result.exit_code == 2
     assert "sweep.yaml" in result.stderr
-    assert words in result.stderr
+    assert message in result.stderr
 
 
 @pytest.mark.parametrize(
-    ("flags", "words"),
+    ("flags", "message"),
     [
         (("--preset", "nonsense"), '"nonsense" is none of quick'),
         (("--file", "missing.yaml"), "missing.yaml: cannot be read"),
@@ -229,11 +229,11 @@ def test_a_wrong_file_is_reported_with_position_and_rule(stress, tmp_path, text,
         (("--pods", "x"), "--pods needs --cluster"),
     ],
 )
-def test_wrong_flags_are_reported(stress, flags, words):
+def test_wrong_flags_are_reported(stress, flags, message):
     result = stress(*flags)
 
     assert result.exit_code == 2
-    assert words in result.stderr
+    assert message in result.stderr
 
 
 def test_a_foreign_output_directory_is_refused_before_the_first_run(stress, tmp_path):
@@ -328,9 +328,9 @@ def test_a_batch_that_contains_all_pods_is_reported_since_conflicts_are_impossib
     swept = stress(*product, "--schedulers", "2,3")
     alone = stress(*product, "--schedulers", "2")
 
-    words = "A batch of 30 holds all 30 pods: one scheduler leases them all"
-    assert (words in " ".join(swept.stdout.split())) == is_warned
-    assert (words in " ".join(alone.stderr.split())) == is_warned
+    warning = "A batch of 30 holds all 30 pods: one scheduler leases them all"
+    assert (warning in " ".join(swept.stdout.split())) == is_warned
+    assert (warning in " ".join(alone.stderr.split())) == is_warned
 
 
 def test_a_generated_fleet_is_the_default_workload_and_each_scheduler_gets_a_partition(stress):

@@ -74,7 +74,7 @@ def rows(folder):
 
 
 @pytest.mark.parametrize(
-    ("flags", "words"),
+    ("flags", "message"),
     [
         (("--study", "product", "--jobs", "2"), '--jobs: "2" must be 1 with the engine inline'),
         (("--study", "product", "--engine", "ray", "--jobs", "9"), "with the engine ray"),
@@ -83,11 +83,11 @@ def rows(folder):
         (("--jobs", "0"), "0 is not in the range"),
     ],
 )
-def test_options_that_do_not_fit_are_refused_before_a_run(stress, flags, words):
+def test_options_that_do_not_fit_are_refused_before_a_run(stress, flags, message):
     result = stress(*flags)
 
     assert result.exit_code == 2
-    assert words.replace('"', "") in result.stderr.replace('"', "")
+    assert message.replace('"', "") in result.stderr.replace('"', "")
     assert "runs done" not in result.stderr
 
 

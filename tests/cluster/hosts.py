@@ -2,7 +2,7 @@
 
 Each host has a network, a process and a mount namespace of its own, an address, a disk of its own,
 and an init process: a power cut is the kill of that init, which ends every process of the host.
-Needs root and Linux; `may_have_hosts` says whether this machine allows it.
+Needs root and Linux; `may_have_hosts` reports whether this machine allows it.
 """
 
 from __future__ import annotations

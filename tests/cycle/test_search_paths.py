@@ -196,9 +196,9 @@ def test_extenders_scores_decide_and_are_explained():
     assert decided[1] == "n2"
     assert decided[3] > 10_000
     for explained in world.explained(pod(cpu=100)):
-        said = explained.as_expected()
-        line = said["scores"][-1]
-        assert said["best"] == ["n2"]
+        explanation = explained.as_expected()
+        line = explanation["scores"][-1]
+        assert explanation["best"] == ["n2"]
         assert (line["plugin"], line["raw"]) == ("Extender", [0, 0, 10_000])
 
 
@@ -216,8 +216,12 @@ def test_without_scores_each_node_has_a_total_of_one():
     assert decided[3] == 1
     assert world.decide_together([pod(cpu=100)])[0][3] == 1
     for explained in world.explained(pod(cpu=100)):
-        said = explained.as_expected()
-        assert (said["total"], said["bestTotal"], said["scores"]) == ([1, 1, 1], 1, [])
+        explanation = explained.as_expected()
+        assert (explanation["total"], explanation["bestTotal"], explanation["scores"]) == (
+            [1, 1, 1],
+            1,
+            [],
+        )
 
 
 def test_extenders_scores_alone_decide_and_are_explained():
@@ -235,9 +239,9 @@ def test_extenders_scores_alone_decide_and_are_explained():
 
     assert (decided[1], decided[3]) == ("n2", 100)
     for explained in world.explained(pod(cpu=100)):
-        said = explained.as_expected()
-        assert (said["best"], said["total"]) == (["n2"], [0, 30, 100])
-        assert [line["plugin"] for line in said["scores"]] == ["Extender"]
+        explanation = explained.as_expected()
+        assert (explanation["best"], explanation["total"]) == (["n2"], [0, 30, 100])
+        assert [line["plugin"] for line in explanation["scores"]] == ["Extender"]
 
 
 def test_negative_scores_choose_too():

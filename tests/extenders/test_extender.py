@@ -289,7 +289,7 @@ def test_no_reply_causes_more_than_a_failure(reply):
         for read in (read_binding, read_priorities, read_victims, *filters)
     ]
 
-    assert all(each is None or each for each in failures), "a failure says what is wrong"
+    assert all(each is None or each for each in failures), "a failure has a message"
 
 
 def failure_of(read):

@@ -165,7 +165,7 @@ def test_an_absent_selector_matches_nothing_and_an_empty_one_everything() -> Non
 
 
 @pytest.mark.parametrize(
-    ("key", "says"),
+    ("key", "message"),
     [
         ("", "name part must be non-empty"),
         ("/x", "prefix part must be non-empty"),
@@ -187,9 +187,9 @@ def test_an_absent_selector_matches_nothing_and_an_empty_one_everything() -> Non
         ("a/\x00", "must consist"),
     ],
 )
-def test_hostile_keys_are_refused(key: str, says: str) -> None:
-    assert says in "; ".join(qualified_name_errors(key))
-    assert says in refusal(objects.LabelSelector(match_labels={key: "v"}))
+def test_hostile_keys_are_refused(key: str, message: str) -> None:
+    assert message in "; ".join(qualified_name_errors(key))
+    assert message in refusal(objects.LabelSelector(match_labels={key: "v"}))
 
 
 @pytest.mark.parametrize("key", ["a", "A_b.c-d", "example.com/x", "a" * 63, "a-b.c/d", "0/0"])

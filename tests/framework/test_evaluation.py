@@ -32,31 +32,31 @@ class Spy(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
 
     reads = Reads.ROW
 
-    def __init__(self, name, **says):
+    def __init__(self, name, **answers):
         self.name = name
-        self.says = says
+        self.answers = answers
         self.filtered, self.scored, self.pre_filtered, self.pre_scored = [], [], 0, 0
-        self.reads = says.get("reads", Reads.ROW)
+        self.reads = answers.get("reads", Reads.ROW)
 
     def pre_filter(self, state, pod, table):
         self.pre_filtered += 1
-        if "found" in self.says:
-            state.write(self.name, self.says["found"])
-        return self.says.get("pre_filter", PreFilterResult())
+        if "found" in self.answers:
+            state.write(self.name, self.answers["found"])
+        return self.answers.get("pre_filter", PreFilterResult())
 
     def filter(self, state, pod, table):
         self.filtered.append(len(table))
-        refuses = self.says.get("refuses")
+        refuses = self.answers.get("refuses")
         if refuses is None:
             return ALL_PASS
-        full = table.pod_count >= self.says.get("limit", 0)
+        full = table.pod_count >= self.answers.get("limit", 0)
         return FilterResult(full.astype(np.int32), (refuses,))
 
     def pre_score(self, state, pod, table, feasible):
         self.pre_scored += 1
-        if "weighed" in self.says:
-            state.write(self.name, self.says["weighed"])
-        return self.says.get("pre_score", SUCCESS)
+        if "weighed" in self.answers:
+            state.write(self.name, self.answers["weighed"])
+        return self.answers.get("pre_score", SUCCESS)
 
     def score(self, state, pod, table):
         self.scored.append(len(table))
@@ -300,7 +300,7 @@ def test_other_nodes_or_another_pre_filter_result_restart_the_evaluation(change)
     if change == "count":
         evaluation.table.add_node(node("n4"))
     if change == "found":
-        spy.says["found"] = "more"
+        spy.answers["found"] = "more"
     rows = len(evaluation.table)
 
     assert evaluation.update(evaluation.run_pre_filter()) is None
@@ -356,7 +356,7 @@ def test_a_rejected_pod_is_helped_by_nodes_as_they_are_after_their_change():
     evaluation.update(evaluation.run_pre_filter())
     assert evaluation.helpful_rows().tolist() == [0, 1, 2]
     spy = evaluation.profile.filter[0]
-    spy.says |= {"refuses": unschedulable("no"), "limit": 0}
+    spy.answers |= {"refuses": unschedulable("no"), "limit": 0}
 
     evaluation.table.update_node(node("n2", cpu=1))
     evaluation.update(evaluation.run_pre_filter())
@@ -379,9 +379,9 @@ def test_values_that_can_not_be_compared_count_as_changed(value):
     spy = Spy("A")
     evaluation = spied(spy)
     for number in range(2):
-        spy.says["found"] = type(value)() if number else value
+        spy.answers["found"] = type(value)() if number else value
         if isinstance(value, float):
-            spy.says["found"] = float("nan")
+            spy.answers["found"] = float("nan")
         assert evaluation.update(evaluation.run_pre_filter()) is None
 
     assert spy.filtered == [3, 3]
@@ -411,7 +411,7 @@ def test_after_a_failure_pre_filter_is_called_again_at_the_next_update():
     evaluation.update(failed)
     assert (spy.pre_filtered, evaluation.feasible.any()) == (1, False)
 
-    del spy.says["pre_filter"]
+    del spy.answers["pre_filter"]
     evaluation.update(failed)
 
     assert (spy.pre_filtered, evaluation.feasible.all()) == (2, True)
@@ -424,7 +424,7 @@ def test_after_a_failure_pre_score_is_called_again_at_the_next_update():
     failed = evaluation.run_pre_score()
     assert evaluation.update_scores(failed)[0].code is Code.ERROR
 
-    del spy.says["pre_score"]
+    del spy.answers["pre_score"]
 
     assert evaluation.update_scores(failed) == (SUCCESS, None)
     assert spy.pre_scored == 2
@@ -435,7 +435,7 @@ def test_after_a_restart_rows_are_filtered_again_with_the_results_of_an_earlier_
     evaluation = spied(spy)
     earlier = evaluation.run_pre_filter()
     evaluation.update(earlier)
-    spy.says["found"] = 2
+    spy.answers["found"] = 2
     evaluation.update(evaluation.run_pre_filter())
 
     # Stands for a kernel that keeps the class of an earlier batch.
@@ -460,7 +460,7 @@ def test_another_pre_score_result_scores_every_row_again():
     spy = Spy("A", reads=Reads.NODE)
     evaluation = spied(spy)
     advance(evaluation)
-    spy.says["weighed"] = 1
+    spy.answers["weighed"] = 1
 
     evaluation.update(evaluation.run_pre_filter())
     assert evaluation.update_scores(evaluation.run_pre_score()) == (SUCCESS, None)
@@ -475,11 +475,11 @@ def test_a_plugin_that_skipped_scores_once_it_does_not_skip():
     advance(evaluation)
     assert evaluation.raw == [None]
 
-    spy.says["pre_score"] = SUCCESS
+    spy.answers["pre_score"] = SUCCESS
     advance(evaluation)
     assert evaluation.raw[0].tolist() == [0, 0, 0]
 
-    spy.says["pre_score"] = SKIP
+    spy.answers["pre_score"] = SKIP
     advance(evaluation)
     assert evaluation.raw == [None]
 
@@ -598,12 +598,12 @@ def test_a_failed_plugin_is_called_again_for_each_pod_of_the_class():
     evaluation.update(pre_filter)
     assert not evaluation.feasible.any()
 
-    del spy.says["pre_filter"]
+    del spy.answers["pre_filter"]
     for _ in range(2):
         evaluation.update(pre_filter)
         assert evaluation.feasible.all()
     pre_score = evaluation.run_pre_score()
     assert evaluation.update_scores(pre_score)[0].code is Code.ERROR
-    del spy.says["pre_score"]
+    del spy.answers["pre_score"]
     for _ in range(2):
         assert evaluation.update_scores(pre_score)[0] is SUCCESS

@@ -27,8 +27,8 @@ class Asked(FilterPlugin, EnqueueExtensions):
 
     name = "Asked"
 
-    def __init__(self, word=QueueingHint.QUEUE):
-        self.word = word
+    def __init__(self, hint_or_error=QueueingHint.QUEUE):
+        self.hint_or_error = hint_or_error
         self.calls = []
 
     def filter(self, state, pod, table):
@@ -40,9 +40,9 @@ class Asked(FilterPlugin, EnqueueExtensions):
 
     def hint(self, pod, change, cluster):
         self.calls.append((pod, change, cluster))
-        if isinstance(self.word, Exception):
-            raise self.word
-        return self.word
+        if isinstance(self.hint_or_error, Exception):
+            raise self.hint_or_error
+        return self.hint_or_error
 
 
 class Silent(FilterPlugin):
@@ -74,11 +74,11 @@ def seen(event=NODE_ADD, **change):
 
 
 @pytest.mark.parametrize(
-    ("word", "helps"),
+    ("hint_or_error", "helps"),
     [(QueueingHint.QUEUE, True), (QueueingHint.QUEUE_SKIP, False), (HintError("?"), True)],
 )
-def test_a_hint_decides_whether_the_event_may_help_and_an_error_means_yes(word, helps):
-    assert map_of(Asked(word)).may_help("Asked", seen(), pod()) is helps
+def test_a_hint_decides_whether_the_event_may_help_and_an_error_means_yes(hint_or_error, helps):
+    assert map_of(Asked(hint_or_error)).may_help("Asked", seen(), pod()) is helps
 
 
 def test_a_hint_gets_the_pod_the_change_and_the_current_cluster():

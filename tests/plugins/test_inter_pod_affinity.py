@@ -608,11 +608,11 @@ def expected(world, facts, args):
 def worded(answer):
     """Return a result of `Asked.ask` with its statuses in the form of `expected`."""
     filtering, refusals, scoring, raw, normalized = answer
-    said = [
+    texts = [
         "" if each.is_success else upstream.SKIP if each.is_skip else each.message
         for each in (filtering, scoring)
     ]
-    return said[0], refusals, said[1], raw, normalized
+    return texts[0], refusals, texts[1], raw, normalized
 
 
 @given(worlds, pods, arguments)

@@ -213,8 +213,8 @@ def rows_in(table, names):
 def refusals(result, table):
     if result.codes is None:
         return [None] * len(table)
-    said = [None, *((s.code.upstream_name, s.reasons[0]) for s in result.statuses)]
-    return [said[code] for code in result.codes.tolist()]
+    per_code = [None, *((s.code.upstream_name, s.reasons[0]) for s in result.statuses)]
+    return [per_code[code] for code in result.codes.tolist()]
 
 
 def shuffled(nodes, random):

@@ -57,8 +57,8 @@ def fitting(facts, table, affinity):
     result = affinity.filter(state, pod_class, table)
     if result.codes is None:
         return set(table.names)
-    said = [None, *((each.code.upstream_name, each.reasons) for each in result.statuses)]
-    answers = [said[code] for code in result.codes.tolist()]
+    per_code = [None, *((each.code.upstream_name, each.reasons) for each in result.statuses)]
+    answers = [per_code[code] for code in result.codes.tolist()]
     assert set(answers) <= {None, REFUSED}
     return {name for name, each in zip(table.names, answers, strict=True) if each is None}
 

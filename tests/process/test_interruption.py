@@ -97,8 +97,8 @@ def test_an_interruption_before_the_first_bind_keeps_no_result(command, signum, 
     done = command(signum, at)
 
     assert done.returncode == STATUS[signum]
-    said = done.stderr.splitlines()[-1]
-    assert said == f"Interrupted by {signum.name}. No result of the run is kept."
+    last_line = done.stderr.splitlines()[-1]
+    assert last_line == f"Interrupted by {signum.name}. No result of the run is kept."
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
 

@@ -154,12 +154,14 @@ class CycleAccount:
             is_gone = record.state == "gone" and record.decision is None
             if is_gone or each.pod.attempt < record.pod.attempt:
                 continue
-            said = each.pod.attempt, each.node_name, each.error
-            if said == new.get(uid, record.decision):
+            answered = each.pod.attempt, each.node_name, each.error
+            if answered == new.get(uid, record.decision):
                 continue
             if uid in new or record.state != "leased" or each.pod.attempt > record.pod.attempt:
-                return f"{uid} is {record.state} at attempt {record.pod.attempt}, and it is {said}"
-            new[uid] = said
+                return (
+                    f"{uid} is {record.state} at attempt {record.pod.attempt}, and it is {answered}"
+                )
+            new[uid] = answered
         return ""
 
     def _forbids_answers(self, answers):
@@ -171,11 +173,11 @@ class CycleAccount:
                     return why
                 continue
             before = new.get(answer.token, record.answer)
-            said = answer.outcome, answer.node_name
-            if before is not None and (before.outcome, before.node_name) == said:
+            answered = answer.outcome, answer.node_name
+            if before is not None and (before.outcome, before.node_name) == answered:
                 continue
             if before is not None:
-                return f"of {answer.token} another thing was said before"
+                return f"{answer.token} has had another answer before"
             if record.state == "gone":
                 continue
             is_elsewhere = answer.node_name != record.attempt.node_name
@@ -236,9 +238,9 @@ class CycleAccount:
         found, result = decision.diagnosis, decision.post_filter
         if result is not None:
             victims = () if result.chosen is None else result.chosen.victims
-            said = "" if result.status.is_success else result.status.message
+            message = "" if result.status.is_success else result.status.message
             plugin = "" if result.chosen is None else result.status.plugin
-            about = found, said, result.nominated_node, victims, plugin, result.deallocated
+            about = found, message, result.nominated_node, victims, plugin, result.deallocated
             self._unschedulable(record, *about)
             return
         # The core called PostFilter; the judge checks its answer.
@@ -251,7 +253,7 @@ class CycleAccount:
         )
         assert report.message.startswith(found.message("")), report
         assert not report.nominated_node, report
-        said = report.message[len(found.message("")) + 1 :]
+        message = report.message[len(found.message("")) + 1 :]
         named = (
             each.deallocates
             for effect in self._effects
@@ -260,14 +262,16 @@ class CycleAccount:
             if each.uid == record.pod.uid
         )
         deallocates = next(named, "")
-        assert bool(deallocates) == ("deallocation of ResourceClaim completed" in said), report
-        self._unschedulable(record, found, said, report.nominated_node, deallocates=deallocates)
+        assert bool(deallocates) == ("deallocation of ResourceClaim completed" in message), report
+        self._unschedulable(record, found, message, report.nominated_node, deallocates=deallocates)
 
-    def _unschedulable(self, record, found, said, nominated, victims=(), plugin="", deallocates=""):
+    def _unschedulable(
+        self, record, found, message, nominated, victims=(), plugin="", deallocates=""
+    ):
         statuses = (found.pre_filter, *found.refused)
         pending = {each.plugin for each in statuses if each.code is Code.PENDING} - {""}
         self._give_back(
-            *(record, RequeueCause.UNSCHEDULABLE, found.message(said)),
+            *(record, RequeueCause.UNSCHEDULABLE, found.message(message)),
             plugins=found.plugins,
             pending=tuple(sorted(pending)),
             reasons=tuple(sorted(found.reasons().items())),
@@ -280,9 +284,9 @@ class CycleAccount:
     def _assumed(self, accepted, refused, now_s):
         self._now_s = now_s
         plain = []
-        said = {**dict(refused), **dict.fromkeys(accepted)}.items()
+        answers = {**dict(refused), **dict.fromkeys(accepted)}.items()
         # Attempts that end during the call may push others out of memory.
-        for record, status in [(self._of_token(token), status) for token, status in said]:
+        for record, status in [(self._of_token(token), status) for token, status in answers]:
             if record is None:
                 continue
             if record.state != "assuming":
@@ -419,36 +423,36 @@ class CycleAccount:
                 if was_assuming:
                     self._out.attempts[Forget].append(record.attempt)
 
-    def _heed_words(self):
+    def _apply_decisions(self):
         rooms = range(self._rooms)
-        while words := [word for _ in rooms for word in self._next_words()]:
-            for word in words:
-                if word.reason is None:
-                    record = self._live.get(word.uid)
-                    if record is not None and word.plugin in record.waits:
-                        del record.waits[word.plugin]
+        while decisions := [decision for _ in rooms for decision in self._next_decisions()]:
+            for decision in decisions:
+                if decision.reason is None:
+                    record = self._live.get(decision.uid)
+                    if record is not None and decision.plugin in record.waits:
+                        del record.waits[decision.plugin]
                         if not record.waits:
                             self._permit(record)
                     continue
-                status = Status(Code.UNSCHEDULABLE, (word.reason,), word.plugin)
-                for record in self._chosen(word, "assuming"):
+                status = Status(Code.UNSCHEDULABLE, (decision.reason,), decision.plugin)
+                for record in self._chosen(decision, "assuming"):
                     record.refusal = record.refusal or status
-                waiting = [word.uid]
-                if word.chosen is not None:
-                    waiting = [each.pod.uid for each in self._chosen(word, "waiting")]
+                waiting = [decision.uid]
+                if decision.chosen is not None:
+                    waiting = [each.pod.uid for each in self._chosen(decision, "waiting")]
                 for uid in waiting:
-                    self._reject(uid, word.plugin, word.reason)
+                    self._reject(uid, decision.plugin, decision.reason)
 
-    def _chosen(self, word, state):
-        if word.chosen is None:
+    def _chosen(self, decision, state):
+        if decision.chosen is None:
             return []
         found = [each for each in self._attempts.values() if each.state == state]
-        return [each for each in found if word.chosen(each.facts)]
+        return [each for each in found if decision.chosen(each.facts)]
 
-    def _next_words(self):
+    def _next_decisions(self):
         call = next(self._calls, None)
         assert call, "the core did not apply the decisions of plugins"
-        assert call[0] == "words", f"the core applied {call} instead of plugins' decisions"
+        assert call[0] == "decisions", f"the core applied {call} instead of plugins' decisions"
         return call[1]
 
     def _next(self, method, plugin, record):

@@ -213,7 +213,7 @@ def unnoticed(disk, seed):
         wanted, found = judged(contents), read(contents, memo)
         if found != wanted:
             what = damage.__name__.strip("_")
-            yield f"I9: after {what} a reader says {_shown(found)}, should say {_shown(wanted)}"
+            yield f"I9: after {what} a reader reports {_shown(found)}, not {_shown(wanted)}"
 
 
 def read(contents, memo):
@@ -254,9 +254,9 @@ def _behind_others(contents):
             yield each.name
 
 
-def _shown(said):
-    if isinstance(said, str):
-        return said
-    if said is None:
+def _shown(tail):
+    if isinstance(tail, str):
+        return tail
+    if tail is None:
         return "that it is damaged"
-    return f"{len(said[0])} records, cut and end: {said[1:]}"
+    return f"{len(tail[0])} records, cut and end: {tail[1:]}"

@@ -162,24 +162,24 @@ class Judge:
         self._begin_up_to(None)
         self.heed([each for each in effects if not isinstance(each, Nominate)])
 
-    def _judge(self, decision, said):
+    def _judge(self, decision, chosen):
         self.judged += 1
         pod = decision.pod
         facts = pod.pod_class.facts
         start = self._sampling.start
         wanted = self._decide(pod, facts)
-        if facts.pod_group is not None and wanted.node_name is None and said is not None:
+        if facts.pod_group is not None and wanted.node_name is None and chosen is not None:
             # A gang's message depends on which of its pods wait at the scheduler.
-            wanted = replace(wanted, message=said.message, nominated=said.nominated)
-        if self._is_early(said):
+            wanted = replace(wanted, message=chosen.message, nominated=chosen.nominated)
+        if self._is_early(chosen):
             return
-        if not self._is_same(said, wanted):
-            text = f"decision {self.judged}: {pod.key} (attempt {pod.attempt}): {said}"
-            self.problems.append(f"{text}, the judge says {wanted}")
+        if not self._is_same(chosen, wanted):
+            text = f"decision {self.judged}: {pod.key} (attempt {pod.attempt}): {chosen}"
+            self.problems.append(f"{text}, the judge expects {wanted}")
         elif self._may_ask(facts):
             self._ask_bystanders(pod, facts, wanted, start)
-        elif (said := decision.best) and said != self._best(wanted):
-            self.problems.append(f"{pod.key}: the best are {said}, not {self._best(wanted)}")
+        elif (chosen := decision.best) and chosen != self._best(wanted):
+            self.problems.append(f"{pod.key}: the best are {chosen}, not {self._best(wanted)}")
         if decision.node_name is not None:
             self._place(pod, facts, decision.node_name)
 
@@ -188,16 +188,16 @@ class Judge:
         is_due = self.judged % self.asked_every == 0 and facts.pod_group is None
         return is_due and self._sampling.names() is not None
 
-    def _is_early(self, said):
+    def _is_early(self, chosen):
         """Whether a pod was refused because a claim was in flight when its batch began; the pod
         that reserved it was confirmed since then.
         """
-        found = None if said is None else IN_FLIGHT.search(said.message)
+        found = None if chosen is None else IN_FLIGHT.search(chosen.message)
         claims = self._volumes.storage.devices.claims
         return bool(found) and found[1] in claims and not claims[found[1]].is_in_flight
 
-    def _is_same(self, said, wanted):
-        return said == wanted
+    def _is_same(self, chosen, wanted):
+        return chosen == wanted
 
     def _best(self, wanted):
         """A single node is the best even where scoring it fails."""

@@ -105,7 +105,7 @@ def _torn(records, draw):
         flipped = data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]
         try:
             list(Reader(disk_of(flipped)).records())
-            yield f"format 1: a bit at {place} is another one, and nothing is said"
+            yield f"format 1: a bit at {place} is another one, and nothing is reported"
         except JournalError:
             pass
 

@@ -461,8 +461,8 @@ class _Ramble:
                 judge.passes_on(each)
                 effects += self.core.deleted([each.pod.uid])
             else:
-                effects += (said := self.core.decided([each]))
-                judge.decided([each], said)
+                effects += (commands := self.core.decided([each]))
+                judge.decided([each], commands)
         judge.end(decided)
         self._perform(effects)
 

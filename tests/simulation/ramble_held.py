@@ -225,7 +225,9 @@ class _Ramble:
         if away.keys() - self._decided_here:
             self.problems.append(f"{away} are to go, and are on their nodes")
         if not nodes <= self._held.tentative.nodes():
-            self.problems.append(f"{nodes} differ, {self._held.tentative.nodes()} are said to")
+            self.problems.append(
+                f"{nodes} differ, {self._held.tentative.nodes()} are reported to differ"
+            )
 
     def _go(self):
         name = self._host().name

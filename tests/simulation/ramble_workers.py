@@ -88,7 +88,7 @@ class Workers:
         if found is not None:
             self._compare(profile, pod_class, found[0], answers.values())
         elif any(not self._late[worker] for worker in answers):
-            self.problems.append("what a worker says is of no use, though it knows all")
+            self.problems.append("answers of up-to-date workers are not used")
         return found and found[0]
 
     def have_listed(self, batch, pods, held, compiled_kernel, profiles):
@@ -162,7 +162,7 @@ class Workers:
             except PluginFailure:
                 continue
             if (plugin.name, point) not in answered_by_any | silent:
-                self.problems.append(f"no worker says what {plugin.name} says at {point}")
+                self.problems.append(f"no worker answers for {plugin.name} at {point}")
             if merged is None:
                 if (plugin.name, point) in answered_by_all:
                     self.problems.append(
@@ -172,7 +172,7 @@ class Workers:
             rows = len(self._table)
             merged, wanted = np.broadcast_to(merged, rows), np.broadcast_to(wanted, rows)
             if merged.tolist() != wanted.tolist():
-                self.problems.append(f"{plugin.name} says {wanted}, workers said {merged}")
+                self.problems.append(f"{plugin.name} returns {wanted}, workers returned {merged}")
 
 
 def _silent(profile, pod_class, state, table):
@@ -202,5 +202,5 @@ def _statuses(result):
         return None
     if result.codes is None:
         return np.array([None])
-    said = [None, *(str(each) for each in result.statuses)]
-    return np.array([said[code] for code in result.codes.tolist()], dtype=object)
+    per_code = [None, *(str(each) for each in result.statuses)]
+    return np.array([per_code[code] for code in result.codes.tolist()], dtype=object)

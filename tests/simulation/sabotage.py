@@ -276,8 +276,8 @@ class Sabotage:
 
     def _own_bindings(self, uid, facts, name):
         """Key → binding of each of a pod's claims on a node, where they can be bound."""
-        reserved = self._filters.ledger.assume(uid, facts, self._recount.nodes[name])
-        self._filters.ledger.forget(uid)
+        reserved = self._filters.assumed_claims.assume(uid, facts, self._recount.nodes[name])
+        self._filters.assumed_claims.forget(uid)
         changes = () if reserved is None else (each.change for each in reserved.bindings)
         return {
             each.claims[0].key: BoundClaims(each.claims, each.volumes, each.removed)
@@ -317,7 +317,7 @@ class Sabotage:
 
     def _change_claims(self, change):
         self._account.take(change)
-        self._filters.ledger.storage.apply(
+        self._filters.assumed_claims.storage.apply(
             StorageChange(change.claims, change.volumes, change.removed)
         )
 

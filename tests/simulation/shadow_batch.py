@@ -96,15 +96,15 @@ class ShadowBatches:
         )
         if actual != wanted:
             self._differs(decision, actual, wanted)
-        if _said(decision.diagnosis) != _said(diagnosis):
-            self._differs(decision, _said(decision.diagnosis), _said(diagnosis))
+        if _contents(decision.diagnosis) != _contents(diagnosis):
+            self._differs(decision, _contents(decision.diagnosis), _contents(diagnosis))
 
     def _differs(self, decision, actual, wanted):
         if len(self.problems) < SHOWN:
             self.problems.append(f"shadow of batches: {decision.pod.key}: {actual}, not {wanted}")
 
 
-def _said(diagnosis):
+def _contents(diagnosis):
     """The contents of a diagnosis; the order in which nodes refused does not matter."""
     if diagnosis is None:
         return None

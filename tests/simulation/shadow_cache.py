@@ -31,10 +31,10 @@ class ShadowCache:
     """Follows one life of a cache core. problems: the first few differences.
 
     expired: attempts that the binder's answer ended, whose room must be reported to the queue.
-    asks: (uid, token) of the attempts asked about last. words: (uid, token, node or "") of the
-    binder's answer, until the core has it. keys: uid → namespace/name. facts: of each pod that was
-    ever counted, at that time. asked: pods about whose attempts the binder is asked. _came_from:
-    state of each pod, "" for none, when it was assumed.
+    asks: (uid, token) of the attempts asked about last. binder_answers: (uid, token, node or "")
+    of the binder's answer, until the core has it. keys: uid → namespace/name. facts: of each pod
+    that was ever counted, at that time. asked: pods about whose attempts the binder is asked.
+    _came_from: state of each pod, "" for none, when it was assumed.
     """
 
     def __init__(self, core):
@@ -44,7 +44,7 @@ class ShadowCache:
         # attempt.
         self.keys, self.facts = {}, {}
         self._until_s, self.asked, self.expired, self._came_from = {}, set(), set(), {}
-        self.asks, self.words = [], None
+        self.asks, self.binder_answers = [], None
         self.nodes, self.named = {}, {}
         self._copy = CacheCopy()
         self._bound = core.settings.max_gone_remembered
@@ -340,22 +340,22 @@ class ShadowCache:
             self._leave(uid, "deleted", token)
         return []
 
-    def _resolve(self, words):
+    def _resolve(self, binder_answers):
         refused = []
-        actual = [(word.uid, word.token, word.node_name or "") for word in words]
-        if self.words not in (None, actual):
-            self.wrong(f"the binder answered {self.words}, and the core receives {actual}")
-        self.words = None
-        for word in words:
-            known = self.pods.get(word.uid)
-            if known is None or known[0] or known[2] != word.token or word.uid not in self.asked:
-                refused.append(word.uid)
-            elif word.node_name is None:
-                del self.pods[word.uid]
-                self._leave(word.uid, "expired", word.token)
-                self.expired.add(word.uid)
+        actual = [(each.uid, each.token, each.node_name or "") for each in binder_answers]
+        if self.binder_answers not in (None, actual):
+            self.wrong(f"the binder answered {self.binder_answers}, and the core receives {actual}")
+        self.binder_answers = None
+        for each in binder_answers:
+            known = self.pods.get(each.uid)
+            if known is None or known[0] or known[2] != each.token or each.uid not in self.asked:
+                refused.append(each.uid)
+            elif each.node_name is None:
+                del self.pods[each.uid]
+                self._leave(each.uid, "expired", each.token)
+                self.expired.add(each.uid)
             else:
-                self.pods[word.uid] = True, word.node_name, *known[2:]
+                self.pods[each.uid] = True, each.node_name, *known[2:]
         return refused
 
     def _nominate(self, uid, node_name, facts, *, preempts=False):

@@ -32,9 +32,9 @@ class _Room:
         self._room, self._note = room, note
 
     def pop_decisions(self):
-        words = self._room.pop_decisions()
-        self._note(("words", words))
-        return words
+        decisions = self._room.pop_decisions()
+        self._note(("decisions", decisions))
+        return decisions
 
 
 class ShadowCycle(CycleAccount):
@@ -129,7 +129,7 @@ class ShadowCycle(CycleAccount):
             pairs = zip([*effects, None], [*wanted, None], strict=False)
             first = next((pair for pair in pairs if pair[0] != pair[1]), (effects, wanted))
             self._differs(name, f"{first[0]}, not {first[1]}")
-        if rest := [each for each in self._calls if each != ("words", [])]:
+        if rest := [each for each in self._calls if each != ("decisions", [])]:
             self._differs(name, f"plugins are called without need: {rest}")
         actual = self._core.counts()
         states = Counter(each.state for each in self._live.values())

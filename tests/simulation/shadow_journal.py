@@ -121,8 +121,8 @@ class ShadowJournal:
         """All files are durable, with the fields of all their facts."""
         disk = self._disk
         for file in files:
-            said, name = getattr(file, "fields", {}), file.name
-            if missing := [each for each in CLASSES if said.get(each) != CLASSES[each]]:
+            fields, name = getattr(file, "fields", {}), file.name
+            if missing := [each for each in CLASSES if fields.get(each) != CLASSES[each]]:
                 self.wrong(f"{name} does not say the fields of {missing}")
             if name not in disk.lasting or disk.durable[name] < len(disk.contents[name]):
                 self.wrong(f"{name} may be lost")
@@ -163,7 +163,7 @@ class ShadowJournal:
         self._follow()
         file = self._file
         if file.records and file.last != FLUSHED:
-            self.wrong("no frame says that there was a flush")
+            self.wrong("no frame records the flush")
         ends = [each.end for each in file.frames if each.kind == RECORDS][-1:]
         if file.name not in disk.lasting or disk.durable[file.name] < max(ends, default=0):
             self.wrong("what was flushed is not durable")
@@ -204,20 +204,20 @@ class ShadowJournal:
             at_least = former.end
         at_least = frame.offset if frame.kind == FLUSHED else at_least
         if not at_least <= frame.durable_bytes <= frame.offset:
-            self.wrong(f"a frame at {frame.offset} says that {frame.durable_bytes} are durable")
+            self.wrong(f"a frame at {frame.offset} records {frame.durable_bytes} durable bytes")
         self._grown += frame.end - frame.offset if frame.kind == RECORDS else 0
 
     # A snapshot is taken.
 
-    def snapshot(self, journal, standing, take):
+    def snapshot(self, journal, records, take):
         if self._grown <= self.limits.snapshot_bytes:
             self.wrong("a snapshot is taken of a journal that has not grown")
-        standing, lsn = list(standing), self.last_lsn
-        wanted = standing if self.should_stand is None else list(self.should_stand())
-        for one, other in zip_longest(standing, wanted):
+        records, lsn = list(records), self.last_lsn
+        wanted = records if self.should_stand is None else list(self.should_stand())
+        for one, other in zip_longest(records, wanted):
             if one != other:
-                self.wrong(f"a snapshot says {one}, not {other}")
-        base = self.plain(standing)
+                self.wrong(f"a snapshot has {one}, not {other}")
+        base = self.plain(records)
         if not journal.has_failed:
             # A failed journal writes nothing: an earlier file may have this number.
             self._bases[lsn] = base
@@ -225,7 +225,7 @@ class ShadowJournal:
             if not 0 <= number <= (lsn if kind == "load" else 0):
                 self.wrong(f"a snapshot gives the number {number} to what has none: {kind}")
         before = None if self._disk.lied else Kept.of(Reader(self._disk).records())
-        take(standing)
+        take(records)
         self._is_due, self.durable_lsn = False, lsn
         names = [f"journal-{lsn + 1:020}.segment", f"snapshot-{lsn:020}.snapshot"]
         self.same("files", [n for n in self._disk.names() if not n.endswith("new")], names)
@@ -334,9 +334,9 @@ class WatchedJournal(FileJournal):
         self._watched(flush)
         self._shadow.flushed(self)
 
-    def snapshot(self, standing):
+    def snapshot(self, records):
         take = super().snapshot
-        self._watched(lambda: self._shadow.snapshot(self, standing, take))
+        self._watched(lambda: self._shadow.snapshot(self, records, take))
 
     def end(self):
         end = super().end

@@ -43,7 +43,10 @@ class ShadowPerformer:
         self._bind_outside, extenders.bind = extenders.bind, self._bound_outside
         self._decide, cycle.decide = cycle.decide, self._is_deciding
         self._drop, cycle.drop = cycle.drop, self._drops
-        self._settle, performer.update_attempts = performer.update_attempts, self._settles
+        self._original_update, performer.update_attempts = (
+            performer.update_attempts,
+            self._update_attempts,
+        )
         self._assumed, core.assumed = core.assumed, self._are_assumed
         self._decided, core.decided = core.decided, self._are_decided
         self._catch_up, nodes.catch_up = nodes.catch_up, self._reads
@@ -110,7 +113,7 @@ class ShadowPerformer:
         for each in attempts:
             profile = profiles[each.facts.scheduler_name]
             if binds(each.facts) or not profile.binds_without_plugins:
-                self._wrong(f"{each.token} is said to be bound next, and others have a say")
+                self._wrong(f"{each.token} is marked as bound next, though a plugin may refuse it")
         self._finished.update(each.token for each in attempts)
 
     # Answers of extenders and binder.
@@ -175,13 +178,13 @@ class ShadowPerformer:
 
     # Refusals since the state was read.
 
-    def _settles(self, *, forget=(), sent_to_binder=(), **how):
+    def _update_attempts(self, *, forget=(), sent_to_binder=(), **how):
         self._is_refused |= bool(forget)
         self._to_finish.difference_update(token for _, token in sent_to_binder)
         if (actual := self._actor._scheduler.performer._new_versions) != self._rows:
             self._wrong(f"the cache receives rows {actual}, not {self._rows}")
         self._rows = {}
-        return self._settle(forget=forget, sent_to_binder=sent_to_binder, **how)
+        return self._original_update(forget=forget, sent_to_binder=sent_to_binder, **how)
 
     def _are_assumed(self, accepted, refused, now_s):
         self._is_refused |= bool(refused)

@@ -145,7 +145,7 @@ class ShadowRefill:
         if method is STORAGE_LOG:
             if not self._orphaned():
                 self._wrong("the binder is asked for claims, and nobody holds any who is gone")
-            return self._note_settled
+            return self._note_confirmed
         if method is OBSERVE:
             if not (message.nodes or message.gone.uids or message.pods):
                 self._wrong("nothing is reported to the queue")
@@ -162,31 +162,31 @@ class ShadowRefill:
     def _heard(self, ask, answer):
         self._note_claims(zip(ask.uids, ask.tokens, answer.nodes, strict=True))
         nodes = (node or "" for node in answer.nodes)
-        self._cache.words = list(zip(ask.uids, ask.tokens, nodes, strict=True))
+        self._cache.binder_answers = list(zip(ask.uids, ask.tokens, nodes, strict=True))
 
-    def _note_claims(self, words):
+    def _note_claims(self, node_names):
         """Record the expected claims after the binder's answer: bound pods keep theirs, and of the
         others those are free that no other attempt holds.
         """
-        pods, ledger = self._cache.pods, self._actor.state.volumes.assumed_claims
+        pods, assumed = self._cache.pods, self._actor.state.volumes.assumed_claims
         heeded = [
             (uid, node)
-            for uid, token, node in words
+            for uid, token, node in node_names
             if uid in self._cache.asked and pods[uid][2] == token
         ]
-        bound = {key for uid, node in heeded if node for key in ledger.keys_of(uid)}
+        bound = {key for uid, node in heeded if node for key in assumed.keys_of(uid)}
         over = {uid for uid, node in heeded if not node}
-        self._claims = dict.fromkeys(bound.intersection(ledger._open), True)
-        for key, each in ledger._open.items():
+        self._claims = dict.fromkeys(bound.intersection(assumed._open), True)
+        for key, each in assumed._open.items():
             if key not in bound and each.holders <= over:
                 self._claims[key] = False
 
     def _check_claims(self):
-        ledger, claims = self._actor.state.volumes.assumed_claims, self._claims
+        assumed, claims = self._actor.state.volumes.assumed_claims, self._claims
         self._claims = {}
         for key, is_bound in claims.items():
-            if key in ledger._open or bool(ledger.storage.claims[key].volume_name) != is_bound:
-                self._wrong(f"{key} is {ledger.storage.claims[key]}; it stays bound: {is_bound}")
+            if key in assumed._open or bool(assumed.storage.claims[key].volume_name) != is_bound:
+                self._wrong(f"{key} is {assumed.storage.claims[key]}; it stays bound: {is_bound}")
 
     # New lives.
 
@@ -368,11 +368,11 @@ class ShadowRefill:
 
     def _end_owner(self, end):
         """When the queue gets the message about the room, everything else has ended."""
-        word, pods = dict(zip(end.uids, end.nodes, strict=True)), dict(self._cache.pods)
+        node_of, pods = dict(zip(end.uids, end.nodes, strict=True)), dict(self._cache.pods)
         bound, over = {}, []
         for uid in self._orphans(end.owner):
-            if word.get(uid):
-                bound[uid] = word[uid]
+            if node_of.get(uid):
+                bound[uid] = node_of[uid]
             else:
                 over.append(uid)
         is_gone = self._actor.state.pod_revisions.is_gone
@@ -421,19 +421,19 @@ class ShadowRefill:
         """Claims that commits bound stay bound, claims without a holder are free."""
         self._owner = owner
         await self._end_claims(owner)
-        ledger, self._owner = self._actor.state.volumes.assumed_claims, None
+        assumed, self._owner = self._actor.state.volumes.assumed_claims, None
         for key, stays in self._should_stay.items():
-            claim = ledger.storage.claims[key]
-            if key in ledger._open or bool(claim.volume_name) != stays:
+            claim = assumed.storage.claims[key]
+            if key in assumed._open or bool(claim.volume_name) != stays:
                 self._wrong(f"{key} is on {claim.volume_name!r}; it stays bound: {stays}")
 
-    def _note_settled(self, answer):
+    def _note_confirmed(self, answer):
         """Record the expected claims of attempts that only ended lives hold."""
-        ledger, orphans = self._actor.state.volumes.assumed_claims, self._orphaned()
-        settled = {claim.key for change in answer.changes for claim in change.claims}
+        assumed, orphans = self._actor.state.volumes.assumed_claims, self._orphaned()
+        decided = {claim.key for change in answer.changes for claim in change.claims}
         self._should_stay = {
-            key: any(settled.issuperset(ledger.keys_of(uid)) for uid in each.holders)
-            for key, each in ledger._open.items()
+            key: any(decided.issuperset(assumed.keys_of(uid)) for uid in each.holders)
+            for key, each in assumed._open.items()
             if each.holders <= orphans
         }
 

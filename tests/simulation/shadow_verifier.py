@@ -27,11 +27,11 @@ def status_on(profile, pod_class, table, node_name):
         if plugin.name not in state.skipped:
             result = plugin.filter(state, pod_class, row)
             if result.codes is not None and result.codes[0]:
-                said = result.statuses[int(result.codes[0]) - 1]
-                if said.code is Code.ERROR:
-                    text = f'running "{plugin.name}" filter plugin: {said.message}'
+                status = result.statuses[int(result.codes[0]) - 1]
+                if status.code is Code.ERROR:
+                    text = f'running "{plugin.name}" filter plugin: {status.message}'
                     return Status(Code.ERROR, (text,), plugin.name)
-                return Status(said.code, said.reasons, plugin.name)
+                return Status(status.code, status.reasons, plugin.name)
     return SUCCESS
 
 
@@ -43,7 +43,7 @@ class ShadowCommits:
     """
 
     def __init__(self, binder, wrong):
-        self._wrong, self._said = wrong, []
+        self._wrong, self._answers = wrong, []
         self._verifier, self._volumes = binder.verifier, binder.volumes
         for owner, names in (
             (self._verifier, ("verify", "verify_prefix")),
@@ -58,34 +58,36 @@ class ShadowCommits:
 
     def _noted(self, name, original):
         def noted(*what):
-            self._said.append((name, answer := original(*what)))
+            self._answers.append((name, answer := original(*what)))
             return answer
 
         return noted
 
     def _one(self, take, original):
         def checked(request):
-            self._said.clear()
+            self._answers.clear()
             actual = original(request)
             asked = ["verify"]
-            if self._said and self._said[0][1].is_success and request.facts.may_bind_claims:
+            if self._answers and self._answers[0][1].is_success and request.facts.may_bind_claims:
                 asked.append(take)
             # A commit tries its claims first.
             if [
-                n for n, _ in self._said if n in ("verify", take)
-            ] != asked or actual is not self._said[-1][1]:
-                self._wrong(f"{request.key} has the answer {actual}, of {self._said}, not {asked}")
+                n for n, _ in self._answers if n in ("verify", take)
+            ] != asked or actual is not self._answers[-1][1]:
+                self._wrong(
+                    f"{request.key} has the answer {actual}, of {self._answers}, not {asked}"
+                )
             return actual
 
         return checked
 
     def _first(self, original):
         def checked(requests):
-            self._said.clear()
+            self._answers.clear()
             actual = original(requests)
-            if actual and self._said[-1:] != [("verify_prefix", actual)]:
-                self._wrong(f"{actual} of {len(requests)} go together, of {self._said[-1:]}")
-            committed = [status.is_success for name, status in self._said if name == "commit"]
+            if actual and self._answers[-1:] != [("verify_prefix", actual)]:
+                self._wrong(f"{actual} of {len(requests)} go together, of {self._answers[-1:]}")
+            committed = [status.is_success for name, status in self._answers if name == "commit"]
             wanted = sum(1 for each in requests[:actual] if each.facts.device_claims)
             # At most the claims of the pod after these are refused.
             if (

@@ -66,7 +66,7 @@ AGAIN_S = 0.1
 """Time until a client repeats a call to an actor that was down."""
 
 ALL_S = 60.0
-SETTLE_S = 0.5
+DELIVERY_S = 0.5
 ARRIVAL_S = 5.0
 """Time for messages in transit to arrive after the queue is empty."""
 
@@ -309,21 +309,21 @@ class _World:
     """Events of the cluster, sent to all actors concerned; removals and changes are counted.
 
     watch: gets each event first, and lets no actor use it before all have it. kept: uid → pod that
-    the queue refused. said: uid → the facts that were sent last.
+    the queue refused. facts_sent: uid → the facts that were sent last.
     """
 
     def __init__(self, call, process, watch, kept):
         self.call, self._process, self._watch = call, process, watch
-        self.revision, self._kept, self._said = 0, kept, {}
+        self.revision, self._kept, self._facts_sent = 0, kept, {}
 
     def _show(self, what, things):
         for each in things if self._watch else ():
             self._watch.world(what, each)
 
-    async def _settle(self):
+    async def _wait_for_actors(self):
         # Actors that hold nodes have the change before the queue wakes a pod.
         if self._watch:
-            await asyncio.sleep(SETTLE_S)
+            await asyncio.sleep(DELIVERY_S)
 
     async def take(self, wave):
         if wave.nodes:
@@ -346,7 +346,7 @@ class _World:
         """Send pods; keep those that the queue refuses."""
         batch = pod_list(pods, self.revision)
         await self.call(BINDER, ADD_PENDING, batch)
-        self._said |= {who.uid: facts for who, facts in pods}
+        self._facts_sent |= {who.uid: facts for who, facts in pods}
         answer = await self.call(QUEUE, SUBMIT, batch)
         before = {who.uid for who, _ in pods if self._kept.pop(who.uid, None)}
         for who, facts in pods:
@@ -368,15 +368,15 @@ class _World:
                 self._watch.world("pod_changes", who.uid, facts)
             running = pod_list(bound, self.revision), tuple(at[who.uid] for who, _ in bound)
             await self.call(CACHE, UPDATE_RUNNING, RunningPods(*running))
-            await self._settle()
-        changes = tuple(PodChange(self._said[who.uid], facts) for who, facts in bound)
+            await self._wait_for_actors()
+        changes = tuple(PodChange(self._facts_sent[who.uid], facts) for who, facts in bound)
         # Before other pods wake them with their old facts.
         if waiting:
             self._process.network.record_fault("update")
             await self.submit(waiting)
         if changes:
             await self.call(QUEUE, OBSERVE, ClusterChanges(pods=changes))
-        self._said |= {who.uid: facts for who, facts in pods}
+        self._facts_sent |= {who.uid: facts for who, facts in pods}
 
     async def submit_again(self):
         """Send the refused pods again, in their order."""
@@ -389,7 +389,7 @@ class _World:
         batch = node_batch(tuple(nodes), self.revision)
         await self.call(BINDER, ADD_NODES, batch)
         await self.call(CACHE, ADD_NODES, batch)
-        await self._settle()
+        await self._wait_for_actors()
         changes = [NodeChange(*each) for each in changed or ((None, node) for node in nodes)]
         await self.call(QUEUE, OBSERVE, ClusterChanges(tuple(changes)))
 
@@ -398,18 +398,18 @@ class _World:
         self._show("node_removed", gone.names)
         await self.call(BINDER, REMOVE_NODES, gone)
         await self.call(CACHE, REMOVE_NODES, gone)
-        await self._settle()
+        await self._wait_for_actors()
         changes = tuple(NodeChange(node, None) for node in nodes)
         await self.call(QUEUE, OBSERVE, ClusterChanges(changes))
 
     async def delete(self, uids):
         # A pod that is deleted before it is submitted keeps its claims: nobody knows it.
-        self._show("pod_goes", [uid for uid in uids if uid in self._said])
+        self._show("pod_goes", [uid for uid in uids if uid in self._facts_sent])
         for uid in uids:
             self._kept.pop(uid, None)
         gone = await self.call(BINDER, DELETE_PODS, PodRemoval(uids, self.revision))
         await self.call(CACHE, REMOVE_PODS, PodRemoval(gone.uids, gone.revision))
-        await self._settle()
+        await self._wait_for_actors()
         await self.call(QUEUE, REMOVE_DELETED, gone)
 
 

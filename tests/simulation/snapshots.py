@@ -74,7 +74,7 @@ class Kept:
         if missing := [each for each in void if each not in after.void]:
             yield f"I6: a snapshot forgets void tokens {missing[:3]}"
         if self.subjects != after.subjects:
-            yield "I9: a snapshot says something else of claims, rules or the run"
+            yield "I9: a snapshot differs in claims, rules or the run"
 
 
 def _other(name, before, now):
