@@ -110,7 +110,7 @@ async def test_a_token_that_names_another_request_is_an_error_that_changes_nothi
     assert await bound(binder) == {"uid-a": "n1"}
 
 
-async def test_a_bind_that_overfills_a_node_is_refused_whatever_the_scheduler_read():
+async def test_a_bind_that_overfills_a_node_is_refused_at_any_read_version():
     binder = await binder_of("a", "b", "c")
 
     answers = await bind(binder, "a", "b", "c")
@@ -382,7 +382,7 @@ async def test_nodes_and_pods_sent_twice_change_nothing():
     assert counts_of(binder.core) == before
 
 
-async def test_status_reports_what_is_committed():
+async def test_status_reports_committed_pods():
     binder = await binder_of("a", "b")
     await bind(binder, "a", "b")
 

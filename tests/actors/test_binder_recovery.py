@@ -200,7 +200,7 @@ def claiming(name, number, plan):
 
 
 @pytest.mark.usefixtures("_short_or_long_journal")
-async def test_the_next_binder_knows_which_claims_are_bound_to_which_volumes():
+async def test_the_next_binder_restores_the_volumes_of_bound_claims():
     facts = storage(waiting("local"), claim("c1"), volume("v1"))
     plan = replace(plan_of(), cluster=ClusterFacts(storage=facts))
     world = await World(plan).with_pods("plain")

@@ -9,7 +9,7 @@ from tests.builders import node, pod
 WEB, DB = pod(labels={"app": "web"}), pod(labels={"app": "db"})
 
 
-def test_pods_of_one_class_are_one_event_whatever_their_order():
+def test_pods_of_one_class_in_any_order_are_one_event():
     events = PodEvents()
 
     first = events.assigned([WEB, DB, WEB])

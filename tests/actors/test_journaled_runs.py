@@ -146,7 +146,7 @@ def test_a_run_is_resumed_only_with_the_same_inputs_and_seed(tmp_path):
             resume(inputs, tmp_path, **how)
 
 
-def test_a_run_without_a_journal_to_resume_begins_anew(tmp_path):
+def test_a_run_without_a_journal_to_resume_starts_from_the_beginning(tmp_path):
     outcome = resume(inputs_of([node("n1")], pods_of("a")), tmp_path / "new")
 
     assert placed(outcome) == {"default/a": "n1"}
@@ -216,7 +216,7 @@ def test_the_outcome_of_a_run_without_output_is_read_and_nothing_is_decided(tmp_
     ]
 
 
-def test_a_finished_run_without_output_is_begun_anew_only_on_request(tmp_path):
+def test_a_finished_run_without_output_is_started_again_only_on_request(tmp_path):
     ended(tmp_path)
     before = contents(tmp_path)
 
@@ -261,7 +261,7 @@ def test_bound_pods_stay_bound_if_the_outcome_is_missing_or_damaged(tmp_path, sp
     assert check(records_in(tmp_path)).violations == []
 
 
-def test_resuming_a_finished_run_without_outcome_decides_nothing_anew(tmp_path):
+def test_resuming_a_finished_run_without_outcome_decides_no_pod_again(tmp_path):
     run(crowded(), journal=tmp_path)
     (tmp_path / "outcome").unlink()
 

@@ -395,7 +395,7 @@ async def test_failed_gangs_continue_to_wake_pods_without_a_gang(facts, woken):
 
 
 @pytest.mark.parametrize(("facts", "woken"), [(pod(cpu=100), True), (GANG, False)])
-async def test_in_flight_pods_without_a_gang_see_the_failure_of_gangs(facts, woken):
+async def test_in_flight_pods_without_a_gang_get_the_failure_events_of_gangs(facts, woken):
     queue = queue_of()
     for number in range(MAX_FAILED_REPORTS):
         await gives_up(queue, GANG, name=f"b{number}")

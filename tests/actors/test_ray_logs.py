@@ -86,7 +86,7 @@ async def test_logs_of_an_earlier_run_stay(tmp_path):
     assert (tmp_path / "scheduler-0@h2.jsonl").read_bytes() == b"earlier\nnow\n"
 
 
-async def test_of_a_long_log_the_newest_lines_are_copied_and_the_rest_is_said(
+async def test_the_newest_lines_of_a_long_log_are_copied_and_omitted_ones_counted(
     tmp_path, monkeypatch
 ):
     monkeypatch.setattr(ray_logs, "MAX_FILE_BYTES", 1_000)
@@ -123,7 +123,7 @@ async def test_a_process_that_ended_is_answered_for_by_the_next_way_to_ask(tmp_p
     assert (tmp_path / "scheduler-0@h2.jsonl").exists()
 
 
-async def test_a_node_that_nobody_answers_for_is_reported_and_the_others_are_copied(tmp_path):
+async def test_an_unresponsive_node_is_reported_and_the_others_are_copied(tmp_path):
     disk = Disk(**{"worker-0.jsonl": b"{}\n"})
     nodes = [node(broken), node(disk.ask, label="h1", processes=("worker-0",))]
 

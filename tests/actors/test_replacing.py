@@ -106,7 +106,7 @@ def test_an_actor_killed_while_results_are_collected_loses_no_pod(monkeypatch, t
         ("scheduler", ("scheduler-0", "cache")),
     ],
 )
-def test_one_seed_gives_one_placement_whichever_actor_is_killed(
+def test_one_seed_gives_one_placement_when_any_actor_is_killed(
     monkeypatch, tmp_path, nodes_at, names
 ):
     how = {"schedulers": 1, "nodes_at": nodes_at, "batch": 16, "control": "apart"}

@@ -345,7 +345,7 @@ def test_more_pods_than_the_queue_allows_are_an_error():
         )
 
 
-def test_what_is_not_supported_ends_the_run_with_plugin_object_and_field():
+def test_an_unsupported_feature_ends_the_run_with_plugin_object_and_field():
     wants = pod(others={"example.com/gpu": 1})
     inputs = inputs_of([node("n1")], [*pods_of("p"), *pods_of("q", facts=wants)])
 

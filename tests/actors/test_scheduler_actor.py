@@ -317,7 +317,7 @@ async def test_decisions_continue_while_binds_are_in_progress():
         assert status.text == "had decided 2 batches and bound 0 pods; 2 pods were under way"
 
 
-async def test_what_is_not_supported_stops_the_scheduler_with_plugin_object_and_field():
+async def test_an_unsupported_feature_stops_the_scheduler_with_plugin_object_and_field():
     facts = pod(others={"example.com/gpu": 1})
     gates = {"DRAExtendedResource": True}
     async with World(["a"], facts=facts, featureGates=gates, cluster=SERVED) as world:

@@ -209,7 +209,7 @@ async def test_input_errors_are_raised_unchanged():
     assert type(await watched(supervisor)) is InputError
 
 
-async def test_of_several_failures_the_lost_actor_is_named():
+async def test_the_lost_actor_is_named_before_other_failures():
     supervisor, runtime = await started(workers=2)
     binder = runtime.refs["binder"]
 
@@ -370,7 +370,7 @@ async def test_a_runtime_that_does_not_end_is_abandoned_at_the_deadline():
 LOST = "Ray's gcs_server (process 7) ended: killed by signal 9"
 
 
-async def test_a_run_that_loses_ray_ends_with_that_error_whatever_its_actors_report():
+async def test_a_run_that_loses_ray_ends_with_that_error_despite_other_reports():
     supervisor, runtime = await started(journal=Path("j"))
     runtime.refs["queue"].answers["status"] = ActorLostError("queue is gone")
     runtime.gone = LOST

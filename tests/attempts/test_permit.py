@@ -165,6 +165,6 @@ def test_allow_and_reject_may_be_repeated():
     assert world.core.reject("u1", "B", "no") == []
 
 
-def test_of_two_plugins_the_one_with_the_earlier_deadline_rejects():
+def test_the_plugin_with_the_earlier_deadline_rejects():
     world = waiting(20.0, 10.0)
     assert message_of(world.core.tick(500.0)).endswith("waiting 10s at plugin B.")

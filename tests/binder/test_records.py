@@ -191,7 +191,7 @@ def test_refusals_of_a_batch_that_raised_are_not_the_answer_of_later_requests():
     assert isinstance(answered["t-new"], Bound)
 
 
-def test_of_two_conflicts_in_a_batch_the_first_request_is_named():
+def test_the_first_of_two_conflicts_in_a_batch_is_named():
     core = binder("a", "b", "c")
     core.bind([ask("a")])
 

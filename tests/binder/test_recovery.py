@@ -452,7 +452,7 @@ def test_a_snapshot_keeps_all_state_that_later_decisions_depend_on():
     )
 
 
-def test_of_pods_deleted_before_a_snapshot_name_and_namespace_are_left():
+def test_a_snapshot_keeps_name_and_namespace_of_deleted_pods():
     core, _ = recovered_from_records(JournalRecord(0, RecordKind.DELETE, "a", "blue/a", "n1"))
 
     assert core.pod("a") == ("blue/a", PodFacts("blue"))

@@ -255,7 +255,7 @@ def test_a_new_class_is_checked_pod_by_pod():
     assert binder.verifier.verify_prefix([KINDS["small"]] * 2, ["n0", "n0"]) == 0
 
 
-def test_a_single_pod_is_checked_once_whatever_is_cached():
+def test_a_single_pod_is_checked_once_with_any_cache():
     table = table_of(*fleet())
     verifier = Verifier(table, {"default-scheduler": profile_of({"preFilter": []}, plugins=[])})
 

@@ -148,7 +148,7 @@ def test_results_of_another_run_are_replaced_only_by_force(
     assert sha256(tmp_path / "out" / "run.json") != before
 
 
-def test_of_many_sources_the_first_has_its_full_name(run: Run, cluster: str) -> None:
+def test_the_first_of_many_sources_has_its_full_name(run: Run, cluster: str) -> None:
     more = [part for _ in range(9) for part in ("--cluster", f"{cluster[:-1]}?")]
 
     result = run("schedule", "--cluster", cluster, *more, "--format", "json")

@@ -333,7 +333,7 @@ def test_resume_is_refused_if_an_input_has_changed(
     assert rule in result.stderr
 
 
-def test_why_tells_the_life_of_a_pod_that_waited(run: Run, played: Path) -> None:
+def test_why_lists_the_events_of_a_pod_that_waited(run: Run, played: Path) -> None:
     result = run("why", played, "task-0-5")
 
     assert result.exit_code == 0
@@ -564,7 +564,7 @@ def test_every_query_of_the_help_runs(run: Run, played: Path) -> None:
         "",
     ],
 )
-def test_query_refuses_what_is_no_query_of_the_tables(
+def test_query_refuses_statements_other_than_queries_of_the_tables(
     run: Run, played: Path, monkeypatch: pytest.MonkeyPatch, sql: str
 ) -> None:
     # Otherwise duckdb fills two gigabytes before it refuses to sort nine billion rows.

@@ -117,7 +117,7 @@ def test_runs_are_spread_over_the_ray_that_is_joined_unless_they_measure_a_machi
     assert joins_cluster(engine, JobOptions(ray_address=address)) == expected
 
 
-def test_a_settings_file_names_the_ray_and_what_its_processes_need(tmp_path):
+def test_a_settings_file_names_the_ray_cluster_and_the_needs_of_its_processes(tmp_path):
     file = tmp_path / "roadstead.yaml"
     file.write_text("ray: {address: 10.0.0.1:6379, runtime_env: env.yaml}")
 

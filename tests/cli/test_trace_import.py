@@ -39,7 +39,7 @@ def test_every_format_is_imported_and_can_be_shown_and_counted(
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_help_of_every_format_says_where_the_trace_is_and_shows_a_call(
+def test_the_help_of_every_format_has_the_trace_s_address_and_an_example(
     run: Run, name: str
 ) -> None:
     text = run("trace", "import", name, "--help").stdout
@@ -60,9 +60,7 @@ def test_an_imported_trace_can_be_scheduled(
     assert "job-1" in result.stdout
 
 
-def test_what_was_left_out_is_listed_with_counts_and_the_first_row(
-    run: Run, tmp_path: Path
-) -> None:
+def test_omitted_rows_are_listed_with_counts_and_the_first_row(run: Run, tmp_path: Path) -> None:
     rows = "at,cpus\n0,1\n1,\n2,\n-5,1\n"
     table, mapping = write(tmp_path / "t.csv", rows), write(tmp_path / "m.yaml", MAPPING)
     call = ("trace", "import", "table", table, "--mapping", mapping, "-o", tmp_path / "o")

@@ -30,7 +30,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize(("name", "call"), CALLS.items(), ids=CALLS)
-def test_a_tool_writes_a_trace_and_reports_what_is_in_it(
+def test_a_tool_writes_a_trace_and_reports_its_contents(
     run: Run, trace: Path, tmp_path: Path, name: str, call: tuple[list[str], int, range]
 ) -> None:
     options, nodes, pods = call
@@ -47,7 +47,7 @@ def test_a_tool_writes_a_trace_and_reports_what_is_in_it(
     assert f"{report['pods']:,} pods, {nodes} nodes" in run(*arguments).stdout
 
 
-def test_a_trace_can_be_replaced_by_what_a_tool_makes_of_it(run: Run, trace: Path) -> None:
+def test_a_trace_can_be_replaced_by_the_output_of_a_tool(run: Run, trace: Path) -> None:
     assert run("trace", "scale", trace, "--by", "2", "-o", trace).exit_code == 0
     assert len(read_trace(trace).pod_names) == 400
 

@@ -266,7 +266,7 @@ def test_after_a_refused_decision_the_pod_is_where_the_cache_reports():
     assert not stand.tentative.forget_removal("u1", "n1")
 
 
-def test_a_pod_decided_here_and_submitted_again_is_decided_anew():
+def test_a_pod_decided_here_and_submitted_again_is_decided_again():
     stand = Stand()
     again, _ = decided("u1", stand.pod_class, None)
 

@@ -91,7 +91,7 @@ def test_the_gang_of_the_documentation_has_a_valid_configuration():
         assert "Coscheduling" in [ref.name for ref in config.profiles[0].at(point)]
 
 
-def test_fgd_of_gpus_counts_what_is_left_of_single_gpus():
+def test_fgd_of_gpus_counts_the_free_share_of_single_gpus():
     fgd_gpus = importlib.import_module("fgd_gpus")
     plugin = fgd_gpus.FGDofGPUs(
         fgd_gpus.Arguments(typical=((4000, 1000, 3), (4000, 500, 1))), HANDLE
@@ -125,7 +125,7 @@ def test_the_configurations_of_both_fgds_have_the_same_typical_pods():
 LARGEST = {"largest": {"cpu": 16_000, GPU: 2000}}
 
 
-def test_dotprod_prefers_the_node_with_less_of_what_the_pod_requests():
+def test_dotprod_prefers_the_node_with_less_of_the_requested_resources():
     fleet = {gpu_node("full", 2000): [gpu_pod(1000)], gpu_node("empty", 2000): []}
 
     result = ask("dotprod:DotProd", gpu_pod(1000), fleet, LARGEST)

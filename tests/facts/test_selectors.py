@@ -333,7 +333,7 @@ def test_a_selector_matches_labels_that_meet_all_its_parts(
     st.lists(st.lists(st.one_of(EXPRESSIONS, BOUNDS), min_size=1, max_size=2), max_size=3),
     LABELS,
 )
-def test_a_node_is_selected_by_any_term_all_of_whose_expressions_it_meets(
+def test_a_node_is_selected_by_any_term_whose_expressions_all_match(
     terms: list[list[dict[str, Any]]], labels: dict[str, str]
 ) -> None:
     manifest = {"nodeSelectorTerms": [{"matchExpressions": each} for each in terms]}

@@ -86,7 +86,7 @@ def by_row(evaluation):
     ]
 
 
-def test_the_first_plugin_in_order_sets_the_status_whatever_it_reads():
+def test_the_first_plugin_in_order_sets_the_status_with_any_declared_reads():
     for first, second in ((Reads.ROW, Reads.NODE), (Reads.NODE, Reads.ROW)):
         evaluation = spied(
             Spy("A", refuses=unschedulable("a"), reads=first),

@@ -108,7 +108,7 @@ def test_any_event_may_help_pods_of_a_plugin_that_registers_nothing():
     assert hints.is_registered("Silent", seen(NODE_DELETE))
 
 
-def test_a_new_node_may_help_a_pod_that_found_no_nodes_whatever_is_registered():
+def test_a_new_node_may_help_a_pod_that_found_no_nodes_with_any_registered_events():
     hints = map_of()
     helps = [hints.may_help(WITHOUT_NODES, seen(each), pod()) for each in (NODE_ADD, NODE_DELETE)]
     assert helps == [True, False]

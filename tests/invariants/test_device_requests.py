@@ -318,7 +318,7 @@ def test_taints_of_devices_and_of_rules_are_tolerated():
         assert judged(ONE, has("d0"), gates=TAINTS, rules=(chosen,)) == found
 
 
-def test_what_needs_a_gate_is_not_allocated_while_it_is_off():
+def test_devices_that_need_a_gate_are_not_allocated_while_it_is_off():
     where = f"has device {D0} for request r, which"
     for fields, needed in (
         ({"consumes": (CounterSetFacts("set", ()),)}, "DRAPartitionableDevices"),
@@ -407,7 +407,7 @@ def test_a_claim_is_made_before_it_is_allocated_and_allocated_with_a_pod():
 @pytest.mark.parametrize(
     ("count", "device_class", "is_right"), [(1, "gpu", True), (2, "gpu", False), (1, "big", False)]
 )
-def test_the_claim_for_extended_resources_requests_what_the_containers_do(
+def test_the_claim_for_extended_resources_has_the_requests_of_the_containers(
     count, device_class, is_right
 ):
     devices = DevicesFacts(FLEET, (SERVING, BIG), ())

@@ -302,7 +302,7 @@ def test_scores_are_normalized_again_when_the_best_node_no_longer_has_its_score(
     assert [name for name, _ in fleet.pods.values()] == ["n2", "n1", "n2"]
 
 
-def test_a_shape_that_was_not_used_since_a_change_is_not_decided_by_what_was_known_before():
+def test_a_shape_not_used_since_a_change_is_not_decided_by_outdated_results():
     fleet = Fleet(DEFAULT, TieBreak())
     for name, cpu in (("roomy", 64_000), ("small", 4000)):
         fleet.put(node(name, cpu=cpu))

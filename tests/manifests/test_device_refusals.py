@@ -218,7 +218,7 @@ def test_it_is_refused_with_object_field_value_and_rule(document, field, rule):
     ],
     ids=lambda document: document["kind"],
 )
-def test_what_an_api_server_accepts_is_read(document):
+def test_objects_that_an_api_server_accepts_are_read(document):
     manifests = read(document)
 
     found = (

@@ -113,7 +113,7 @@ def test_the_first_pod_is_in_the_namespace_and_has_all_labels_of_the_new_one():
     assert fitting(web(labels={"rev": "2"}), table, plugin("zone")) == {"m3"}
 
 
-def test_of_several_pods_the_one_on_the_first_added_node_counts():
+def test_the_pod_on_the_first_added_node_counts():
     table = table_of(node("late", labels={"zone": "b"}))
     table.remove_node("late")
     table.add_node(node("late", labels={"zone": "b"}), 9)

@@ -377,11 +377,11 @@ def test_every_mark_of_the_documentation_is_known(figures, capsys):
 @pytest.mark.parametrize(
     "name", ["README.md", "docs/configuration.md", "docs/plugins.md", "docs/traces.md"]
 )
-def test_the_page_shows_what_its_commands_print(figures, capsys, name):
+def test_the_page_shows_the_output_of_its_commands(figures, capsys, name):
     assert figures.main([name]) == 0, "".join(capsys.readouterr())
 
 
-def test_the_blocks_of_a_page_whose_tables_are_slow_show_what_their_commands_print(
+def test_blocks_of_a_page_with_slow_tables_equal_the_output_of_their_commands(
     figures, monkeypatch, capsys
 ):
     pages_of = figures.pages_of

@@ -180,7 +180,7 @@ def test_leases_end_with_their_time_and_with_the_life_of_the_queue():
     assert replaced.lease("s1", 1, "a").problems() == []
 
 
-def test_another_life_of_an_owner_takes_over_its_pods():
+def test_a_new_epoch_of_an_owner_takes_over_its_pods():
     history = Recorded().lease("s0", 1, "a", epoch=1).lease("s0", 2, "a", epoch=2)
 
     assert history.problems() == []

@@ -31,7 +31,7 @@ def noticed():
     return any(unreported(journal(), seed) for seed in MORE_SEEDS)
 
 
-def test_a_checker_with_all_rules_reports_what_it_should():
+def test_a_checker_with_all_rules_reports_every_planted_violation():
     assert [unreported(journal(), seed) for seed in SEEDS] == [[]] * len(SEEDS)
 
 

@@ -106,7 +106,7 @@ def test_a_duplicated_request_is_handled_twice():
     assert in_world(work, faults=Faults(duplicated=1.0)) == 2
 
 
-def test_a_rare_message_meets_a_fate_that_the_run_has():
+def test_rare_messages_have_the_faults_of_the_run():
     async def work(runtime):
         with pytest.raises(DeadlineError):
             await ask(runtime)
@@ -187,7 +187,7 @@ def test_actors_call_each_other_under_their_own_names():
     assert in_world(work, asks_other=True) == "asked 1 times"
 
 
-def test_only_the_seed_decides_what_happens():
+def test_the_seed_alone_determines_the_history():
     async def work(runtime):
         for _ in range(20):
             await asyncio.gather(*(ask(runtime, name) for name in "abc"), return_exceptions=True)

@@ -63,7 +63,7 @@ def test_a_line_that_was_cut_off_is_forgotten_and_the_file_goes_on(tmp_path_fact
     assert path.read_bytes() == whole
 
 
-def test_a_file_cut_off_in_its_header_begins_anew(path, header):
+def test_a_file_cut_off_in_its_header_is_started_again(path, header):
     written(path, header, {})
     path.write_bytes(path.read_bytes()[:20])
 

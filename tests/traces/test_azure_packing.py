@@ -84,7 +84,7 @@ def test_a_start_before_the_trace_is_its_start_and_no_end_means_never(imported, 
     assert [facts.priority for _, facts in imported.trace.pods()] == [1000, 0]
 
 
-def test_what_cannot_be_a_pod_is_counted_by_reason(imported, database):
+def test_rows_that_cannot_be_pods_are_counted_by_reason(imported, database):
     vms = [
         VM,
         (1, 1, 10, 0, None, 2.0),

@@ -30,7 +30,7 @@ NOT_NUMBERS = [
 
 
 @pytest.mark.parametrize("text", NOT_NUMBERS)
-def test_what_is_no_finite_number_is_refused(text):
+def test_values_that_are_no_finite_numbers_are_refused(text):
     assert "is not a number" in refusal_of(lambda: row(text).real("cell"))
     assert "is not a whole number" in refusal_of(lambda: row(text).integer("cell"))
 

@@ -137,7 +137,7 @@ def test_a_cron_job_is_a_pod_for_each_recorded_run(read, imported):
     assert [pod[2:] for pod in imported.pods] == [(0, 30), (60, 30), (120, 30)]
 
 
-def test_what_has_no_pods_is_counted_by_reason(read, imported):
+def test_jobs_without_pods_are_counted_by_reason(read, imported):
     other = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}}
     read(event(0, [other, CRON, bare_pod()]))
     assert imported.left_out == {
@@ -199,7 +199,7 @@ def test_wrong_values_are_refused_by_place(read, events, changes, text):
         (b"\x81\x81\x01\x01\x01", "is not msgpack"),
     ],
 )
-def test_what_is_no_msgpack_map_is_refused(read, packed, text):
+def test_anything_but_a_msgpack_map_is_refused(read, packed, text):
     assert text in read(packed=packed, refused=True)
 
 

@@ -186,7 +186,7 @@ def test_a_damaged_parquet_file_or_one_without_the_column_is_refused(read):
     assert "not a Parquet file with columns id" in read(table, name="t.parquet", refused=True)
 
 
-def test_what_cannot_be_a_pod_is_counted_by_reason(read, imported):
+def test_rows_that_cannot_be_pods_are_counted_by_reason(read, imported):
     rows = ("a,,1,1,1", ",1,1,1,1", "b,-1,1,1,1", "c,1,-1,1,1", "d,1,1,,", "e,1,1,0,0", "f,1,1,1,1")
     read("\n".join(["id,at,for,cpus,mem", *rows]))
     assert imported.left_out == {

@@ -165,7 +165,7 @@ def test_volume_binding_also_reserves_and_binds(name: str) -> None:
     }
 
 
-def test_predicates_run_in_upstreams_order_whatever_the_order_in_the_file() -> None:
+def test_predicates_in_any_order_of_the_file_run_in_upstreams_order() -> None:
     names = list(reversed(PREDICATES))
     loaded = load(predicates=[{"name": name} for name in names], priorities=[])
 
