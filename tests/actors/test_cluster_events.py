@@ -1,4 +1,4 @@
-"""How the queue handles reported changes of the cluster."""
+"""Reactions of the queue to reported changes of the cluster."""
 
 from roadstead.framework.events import EventPod, ObjectChange
 from roadstead.queue import events as cluster_events

@@ -330,7 +330,7 @@ main()
 
 
 def test_a_run_killed_before_it_wrote_its_output_writes_it_when_resumed(tmp_path):
-    """This uses real manifests, processes and a real signal."""
+    """Use real manifests, processes and a real signal."""
     out = tmp_path / "out"
     inputs = ("--cluster", FORMAT_1 / "cluster.yaml", "--pods", FORMAT_1 / "pods.yaml")
     asked = ("schedule", *inputs, "--runtime", "inline", "--schedulers", "2", "--output", out)

@@ -1,4 +1,4 @@
-"""How long a run may stop its actors and gather logs: less if it is interrupted."""
+"""Deadlines for stopping actors and gathering logs: shorter if the run is interrupted."""
 
 import asyncio
 

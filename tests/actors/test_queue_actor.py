@@ -35,7 +35,7 @@ ALL = PageRequest(0, 100)
 
 
 class Clock:
-    """The clock of this module's queues; it stands still between two steps."""
+    """The clock of this module's queues; its time is constant between two steps."""
 
     now_s = 0.0
 

@@ -1,4 +1,4 @@
-"""Where the runs of `roadstead stress` run, what is kept of them, and how a sweep continues."""
+"""Processes of the runs of `roadstead stress`, their kept results, and sweeps that continue."""
 
 import json
 import os

@@ -42,7 +42,7 @@ _numbers = itertools.count(os.getpid() % 200)
 
 
 def may_have_hosts() -> bool:
-    """Whether this process may make namespaces, with the programs that it takes."""
+    """Whether this process may make namespaces and has the programs for it."""
     if sys.platform != "linux" or os.geteuid() != 0:
         return False
     if not all(map(shutil.which, ("ip", "unshare", "nsenter"))):
@@ -136,7 +136,7 @@ class Host:
         self.start_ray(head, cpus, *options)
 
     def cut_power(self) -> None:
-        """End every process of the host at once; its network goes with them."""
+        """End every process of the host at once; its network ends with them."""
         subprocess.run(["ip", "-n", self.net, "link", "set", "eth0", "down"], check=False)
         os.kill(self.pid, 9)
         self._unshare.wait()

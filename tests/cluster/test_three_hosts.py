@@ -104,7 +104,7 @@ def run_with_fault(host, command, fault):
 
 
 def checked(host, folder):
-    """What `roadstead check` finds in the output of a run."""
+    """Return the report of `roadstead check` on the output of a run."""
     ended = host.run(ROADSTEAD, "check", str(folder), "--format", "json")
     assert ended.returncode == 0, ended.stdout + ended.stderr
     return json.loads(ended.stdout)

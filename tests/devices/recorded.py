@@ -49,7 +49,7 @@ Result = tuple[Allocation, ...] | str
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What was recorded for a pod on a node, and what the allocator answers."""
+    """The recorded result for a pod on a node, and the allocator's answer."""
 
     pod: str
     node: str

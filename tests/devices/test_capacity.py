@@ -1,4 +1,4 @@
-"""What requests consume of shared devices, and where upstream looks at the wrong device."""
+"""Capacity of shared devices that requests consume; upstream's reads of the wrong device."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a node sees: its slices by pool, of the newest generation, in upstream's fixed order."""
+"""Slices of a node by pool, of the newest generation, in upstream's fixed order."""
 
 import pytest
 

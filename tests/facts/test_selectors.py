@@ -304,7 +304,7 @@ BOUNDS = st.builds(
 
 
 def matches_plainly(manifest: dict[str, Any], labels: dict[str, str]) -> bool:
-    """The rule of one expression, in the words of the API's documentation."""
+    """The rule of one expression, as the API's documentation states it."""
     key, operator, values = manifest["key"], manifest["operator"], manifest["values"]
     if operator in ("Exists", "DoesNotExist"):
         return (key in labels) == (operator == "Exists")

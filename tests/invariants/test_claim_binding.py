@@ -60,7 +60,7 @@ def change(given, asked, **more):
 
 
 def wrong(given, asked, *objects, changed=None):
-    """Why a claim may not get an existing volume."""
+    """Reasons for which a claim may not get an existing volume."""
     facts = state(given, asked, *objects)
     return list(binding_errors(facts, asked, changed or change(given, asked), HERE))
 
@@ -178,7 +178,7 @@ NONE_MADE = ["volume pvc is not there, and its class makes none"]
 
 
 def made(*objects, provisioner=DRIVER, topologies=(), driver=None, **off):
-    """Why a volume may not be provisioned for a claim; off: its wrong fields."""
+    """Reasons for which no volume may be provisioned for a claim; off: its wrong fields."""
     asked = claim("c", storage_class="made", selected_node="n1")
     new = VolumeFacts("pvc", "made", 5 * GIB, ("ReadWriteOnce",), csi=CsiSource(DRIVER, "pvc"))
     if driver is not None:

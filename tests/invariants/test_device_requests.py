@@ -90,7 +90,7 @@ def bind(found, asked, results, *, terms=HERE, **fields):
 
 
 def texts(found):
-    """What is wrong with the claim."""
+    """Errors of the claim."""
     broken = found.broken()
     assert {invariant for invariant, _, _ in broken} <= {"I2"}
     assert all(text.startswith("claim default/c-p ") for _, _, text in broken)
@@ -340,7 +340,7 @@ def test_devices_that_need_a_gate_are_not_allocated_while_it_is_off():
 
 
 def sharing(policy=None, *, requested="3", consumed="3", share_id="1", allows_several=True):
-    """What is wrong with a request for bandwidth of a device that has 8 of it."""
+    """Return the violations of a request for bandwidth of a device that has 8 of it."""
     capacity = DeviceCapacity("bandwidth", "8", policy)
     slices = (slice_of(device("s", capacity=(capacity,), allows_several=allows_several)),)
     amounts = None if consumed is None else (("bandwidth", consumed),)
@@ -429,7 +429,7 @@ def test_the_claim_for_extended_resources_has_the_requests_of_the_containers(
 
 
 def test_a_journal_without_gates_is_not_judged_by_them():
-    """As earlier releases wrote it."""
+    """The form that earlier releases wrote."""
     consuming = device("d0", consumes=(CounterSetFacts("set", ()),), taints=(BAD,))
     for asked, results in (
         (ONE, has("d0")),

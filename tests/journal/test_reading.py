@@ -68,7 +68,7 @@ def test_bytes_inserted_before_a_frame_that_confirms_them_are_damage():
 
 @pytest.mark.parametrize("size_bytes", [0, 10, FORMAT_1_HEADER_BYTES])
 def test_a_segment_without_a_header_after_a_snapshot_is_damage(size_bytes):
-    """It got its name after its header was durable."""
+    """The file got its name after its header was durable."""
     disk = with_snapshot()
     name = segment_name(4)
     disk.contents[name] = disk.contents[name][:size_bytes]

@@ -1,4 +1,4 @@
-"""A table whose nodes change one by one decides as one built anew."""
+"""A table whose nodes change one by one decides like a newly built one."""
 
 from dataclasses import dataclass, field, replace
 

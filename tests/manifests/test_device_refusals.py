@@ -1,4 +1,4 @@
-"""What an API server of 1.34 refuses of devices, classes, claims and pods with claims.
+"""Devices, classes, claims and pods with claims that an API server of 1.34 refuses.
 
 Rules: pkg/apis/resource/validation/validation.go and pkg/apis/core/validation/validation.go.
 """

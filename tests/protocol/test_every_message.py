@@ -220,7 +220,7 @@ def test_keys_of_maps_are_text_at_any_depth(key: object, wrap: Any) -> None:
 
 
 def test_a_key_as_bytes_beside_the_same_text_is_refused() -> None:
-    """Two keys that a reader may take for one, with different values."""
+    """Two keys that a reader may confuse, with different values."""
     with pytest.raises(CodecError, match="a key of a map is not text"):
         unpack(b"\x82\xc4\x01a\x02\xa1a\x03")
 

@@ -164,12 +164,12 @@ class Binds:
             self._fences[owner] = epoch, call.ended
 
     def _is_gone(self, uid):
-        """Whether a pod was certainly deleted and nobody submitted it again."""
+        """Whether a pod was certainly deleted and not submitted again."""
         gone = self._gone.get(uid)
         return gone is not None and self._accept_begun[uid] < gone.begun
 
     def _is_here(self, uid, begun):
-        """Whether a pod was certainly accepted and nobody asked to delete it."""
+        """Whether a pod was certainly accepted and its deletion not requested."""
         return uid not in self._delete_begun and self._accepted.get(uid, begun) < begun
 
     def _bind(self, call):

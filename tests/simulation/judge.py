@@ -184,7 +184,7 @@ class Judge:
             self._place(pod, facts, decision.node_name)
 
     def _may_ask(self, facts):
-        """Whether to run the bystanders, who build a cluster anew with the nodes in order."""
+        """Whether to run the bystanders, which build the cluster again with the nodes in order."""
         is_due = self.judged % self.asked_every == 0 and facts.pod_group is None
         return is_due and self._sampling.names() is not None
 

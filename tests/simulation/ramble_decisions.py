@@ -1,5 +1,5 @@
-"""Random decisions of a scheduler's cycle, for situations that runs seldom reach: cycles of its own
-table, with a run's plan, nodes and pods, decide at random, and a judge decides again.
+"""Random decisions of a scheduler's cycle, for situations that runs seldom reach: cycles with
+tables of their own decide for a run's plan, nodes and pods at random, and a judge decides again.
 
 A small cluster that changes between any two batches; stale states; pods that were forgotten and are
 decided again before the table has the change; attempts that cache or binder refuse; nominations;

@@ -17,7 +17,7 @@ class ShownJudge(Judge):
         self._aside, self._here = {}, {}
 
     def _is_same(self, chosen, wanted):
-        """Of equal victims, those added to a table last are chosen, and here tables differ in that
+        """The last added of equal victims are chosen, and here tables differ in that
         order.
         """
         if chosen is None or not wanted.victims:

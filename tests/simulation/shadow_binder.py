@@ -261,7 +261,7 @@ class ShadowBinder(PlainBinder):
         return [*effects, *journaled(records)]
 
     def forbids(self, request, pod, *, may_be_busy=True):
-        """Why a commit must be refused, apart from the filters, or None."""
+        """Return the reason to refuse a commit, apart from the filters, or None."""
         if self.halted is not None:
             return RejectCause.HALTED
         if may_be_busy and len(self.unflushed) >= self.settings.max_unflushed:

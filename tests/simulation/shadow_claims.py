@@ -87,7 +87,7 @@ class ShadowClaims:
             self._cache.wrong(f"after {name} a claim or a volume is {each}")
 
     async def _assumed(self, batch):
-        """It does not wait, so no other call can run in between."""
+        """Check around the call: it does not wait, so no other call can run in between."""
         assumed, log = self._volumes.assumed_claims, list(self._volumes.log)
         rows = list(zip(batch.pods.keyed(), batch.nodes, batch.tokens, strict=True))
         tokens, before = {uid: pod[2] for uid, pod in self._cache.pods.items()}, {}

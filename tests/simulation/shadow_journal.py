@@ -1,4 +1,4 @@
-"""A shadow of the journal: the required contents of its disk, through all lives of its writer.
+"""A shadow of the journal: the required contents of its disk, through all processes of its writer.
 
 After each call `plain_journal`, which knows the format and shares nothing with the product's
 reader, reads the new bytes. The state at the start of a life is compared with the records appended

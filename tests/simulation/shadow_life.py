@@ -241,7 +241,7 @@ class ShadowLife:
         return page, len(self._binder.nodes), self._product.node_revisions.latest
 
     def _evicted_pods(self, _):
-        """Of pods evicted too long ago only the name is left."""
+        """Pods evicted too long ago have only their name left."""
         pods = [(note.uid, note.key) for note in self._product.outcomes.removed]
         known = {uid: self._binder.find(uid) for uid, _ in pods}
         nothing = {uid: PodFacts(key.partition("/")[0]) for uid, key in pods}

@@ -107,7 +107,7 @@ class ShadowPerformer:
         return answer
 
     def _see_next(self, attempts):
-        """The cache learns with the assumption that these pods are about to be bound."""
+        """The assumption reports to the cache that these pods are about to be bound."""
         binds = self._actor._scheduler.performer._extenders.has_binder_for
         profiles = self._actor.core._profiles
         for each in attempts:
@@ -145,7 +145,7 @@ class ShadowPerformer:
         return answer
 
     def _check_jobs(self, need):
-        """Where jobs are bound as a whole, each attempt names its job."""
+        """Check that each attempt names its job where jobs are bound as a whole."""
         jobs = [_job(each) for each in need.attempts] if self._is_whole else []
         actual = zip(need.transactions, (each.uid for each in need.attempts), strict=False)
         pairs = {*zip((name or uid for name, uid in actual), jobs, strict=False)}

@@ -307,7 +307,7 @@ class ShadowRefill:
         cache = self._cache
         over = {uid for uid in message.uids if self._is_over(uid, message.revision)}
         before = cache.pods.keys() - over, cache.named.keys() - over
-        # It does not wait, so no other call can run in between.
+        # Check around the call: it does not wait, so no other call can run in between.
         return lambda _: self._same(
             f"{sorted(over)} are gone; left", (cache.pods.keys(), cache.named.keys()), before
         )
@@ -325,7 +325,7 @@ class ShadowRefill:
         return finish
 
     def _nominate(self, message):
-        """It does not wait, so no other call can run in between."""
+        """Check around the call: it does not wait, so no other call can run in between."""
         named, is_gone = dict(self._cache.named), self._actor.state.pod_revisions.is_gone
         counted = self._cache.pods.keys() - {*message.evicted}
         rows = zip(message.pods.pods(), message.nodes, message.preempts, strict=True)
@@ -367,7 +367,7 @@ class ShadowRefill:
         return lambda answer: self._same("assumed by earlier lives", answer.uids, wanted)
 
     def _end_owner(self, end):
-        """When the queue gets the message about the room, everything else has ended."""
+        """The queue gets the message about freed resources after everything else has ended."""
         node_of, pods = dict(zip(end.uids, end.nodes, strict=True)), dict(self._cache.pods)
         bound, over = {}, []
         for uid in self._orphans(end.owner):
@@ -391,7 +391,7 @@ class ShadowRefill:
         return finish
 
     async def _released(self, pods):
-        """The queue gets the room of attempts that no scheduler returns."""
+        """Report the resources of attempts that no scheduler returns to the queue."""
         cache, uids = self._cache, sorted(who.uid for who, _ in pods)
         if uids:
             # An answer may be late, after many messages to the queue without pods.

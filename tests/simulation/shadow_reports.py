@@ -224,7 +224,7 @@ class ShadowReports:
             self._forget(uid)
 
     def _core_requeue(self, answer, *_):
-        """The room of nominated pods and of returned pods is free: other pods may fit."""
+        """Resources of nominated and returned pods are free: other pods may fit."""
         self._same("asks for pods that nobody gives back", not self._back, False)
         is_worn = self._gangs.freed(self._back)
         gone = self._queue._events.unassigned
@@ -235,7 +235,7 @@ class ShadowReports:
             self._events.append(gone(self._facts(freed), spares_gangs=is_worn))
 
     def _nth(self, what, uid, lease_id):
-        """How often this failure happened to a pod, up to this lease; a lease counts once."""
+        """Count this failure of a pod up to this lease; a lease counts once."""
         leases = self._attempts.setdefault((what, uid), [])
         if lease_id not in leases:
             leases.append(lease_id)
@@ -392,7 +392,7 @@ class _Gangs:
         return [uid for uid in self._parked(key) if self._plugins.intersection(rejected_by(uid))]
 
     def freed(self, given_back):
-        """Record the returned room of attempts; return whether gangs take turns by now."""
+        """Record freed resources of attempts; return whether gangs are tried in turn by now."""
         freed = [each for each in given_back if each.freed]
         if all(each.reason == RequeueReason.CONFLICT for each in freed):
             return False

@@ -76,7 +76,7 @@ def _writes_nothing(self, message):
 
 
 def found(monkeypatch, where, name, mistake, losses):
-    """What four seeds report with a planted mistake."""
+    """Return the problems that four seeds report with a planted mistake."""
     monkeypatch.setattr(where, name, mistake)
     outcomes = [simulate(seed, losses=losses) for seed in range(FIRST + 600, FIRST + 604)]
     return [text for each in outcomes for text in (*each.problems, each.failure)]

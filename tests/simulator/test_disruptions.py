@@ -1,4 +1,4 @@
-"""Taints, cordons, drains, and nodes that come and go, through the engine."""
+"""Taints, cordons, drains, and nodes that are added and removed, through the engine."""
 
 from dataclasses import replace
 
