@@ -39,8 +39,10 @@ def why_not(evaluation: Evaluation) -> str:
         return "a Filter failed"
     if why := lowerings.why_not(profile, evaluation.pod):
         return why
+    # As upstream, such a pod tries its nominated node first, alone.
     if evaluation.pod.facts.nominated_node_name:
         return "nominated"
+    # Totals are int32, and no sum of weighted scores may overflow.
     if sum(each.weight for each in profile.score) * MAX_NODE_SCORE > HIGHEST_TOTAL:
         return "weights"
     return ""
