@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -11,6 +10,7 @@ from roadstead.journal import RecordKind
 from roadstead.journal.disk import RealDisk
 from roadstead.journal.segments import Reader
 from tests.actors.test_ray_faults import ROOT
+from tests.waiting import until
 
 pytestmark = pytest.mark.ray
 
@@ -133,13 +133,15 @@ def run(script, *arguments, ends_with=0):
 def left_of(pids):
     """Return Ray's processes among these pids that are still alive after a while."""
     command = ["/bin/ps", "-o", "args=", "-p", ",".join(map(str, pids))]
-    until_s = time.monotonic() + GONE_S
-    while True:
+    left = []
+
+    def have_ended():
         listing = subprocess.run(command, capture_output=True, text=True, check=False).stdout
-        left = [line for line in listing.splitlines() if "ray" in line]
-        if not left or time.monotonic() > until_s:
-            return left
-        time.sleep(0.1)
+        left[:] = [line for line in listing.splitlines() if "ray" in line]
+        return not left
+
+    until(have_ended, GONE_S)
+    return left
 
 
 def binds_in(folder):

@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from roadstead.simulator import tables as simulator_tables
 from tests.cli.conftest import Run
 from tests.cli.plain_launcher import PlainLauncher
 from tests.scenario.files import written
+from tests.waiting import until
 
 SCENARIO = """apiVersion: roadstead.dev/v1
 kind: Scenario
@@ -627,9 +627,7 @@ def ended_by(signum: int, part_rows: int = 4_096) -> tuple[int, str]:
     played = [WITH_SMALL_PARTS, "simulate", "long.yaml", "-o", "killed", str(part_rows)]
     command = [sys.executable, "-c", *played]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ) as process:
-        deadline_s = time.monotonic() + 200
-        while process.poll() is None and not parts_of("killed") and time.monotonic() < deadline_s:
-            time.sleep(0.01)
+        until(lambda: process.poll() is not None or parts_of("killed"), 200)
         process.send_signal(signum)
         _, errors = process.communicate(timeout=60)
     return process.returncode, errors

@@ -14,10 +14,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+
+from tests.waiting import until
 
 BIN = Path(sys.executable).parent
 RAY_PORT = 6379
@@ -248,9 +249,9 @@ def _await_nodes(head: Host, count: int) -> None:
         "import ray; ray.init(address='auto', logging_level='ERROR'); "
         "print(sum(node['Alive'] for node in ray.nodes()))"
     )
-    until_s = time.monotonic() + START_S
-    while time.monotonic() < until_s:
-        if head.run(str(BIN / "python"), "-c", script).stdout.strip() == str(count):
-            return
-        time.sleep(0.5)
-    raise AssertionError(f"not all {count} Ray nodes registered within {START_S:g} s")
+
+    def are_registered() -> bool:
+        return head.run(str(BIN / "python"), "-c", script).stdout.strip() == str(count)
+
+    what = f"not all {count} Ray nodes registered within {START_S:g} s"
+    assert until(are_registered, START_S), what
