@@ -99,7 +99,7 @@ class ShadowCycle(CycleAccount):
                 try:
                     getattr(self, f"_{name}")(*what, **how)
                     if name != "timed_out":
-                        self._heed_words()
+                        self._apply_decisions()
                 except (KeyError, AssertionError) as lost:
                     self._differs(name, f"cannot be followed: {lost!r}")
                 self._compare(name, effects)
