@@ -359,3 +359,21 @@ def test_amounts_are_exact_in_every_unit(number, unit):
 
     assert amount_of(f"{number}{unit}") * 1000 == number * factor[unit]
     assert amount_of("0.1") * 10 == 1, "no float is between"
+
+
+def test_at_one_time_pods_leave_then_their_node_changes_and_then_pods_arrive():
+    first = PodRow(0, "default/p0", 0, 1, 3, 3, 5, "done", "n1")
+    second = PodRow(1, "default/p1", 0, 1, 5, 5, None, None, "n1")
+    came, gone = NodeRow(3, "n1", {"cpu": 100}, 1), NodeRow(5, "n1", None, 0)
+    again = NodeRow(5, "n1", {"cpu": 100}, 1)
+
+    def capacity(pods, *nodes):
+        tables = RunTables(pods, {0: {"cpu": 100}}, nodes, (), ())
+        return [each.text for each in check_run(tables) if each.rule == "capacity"]
+
+    assert capacity((first,), came, gone) == []
+    assert capacity((first, second), came) == []
+    assert capacity((first, second), came, gone, again) == []
+    assert capacity((first, second), came, gone) == [
+        "default/p1 was bound to it at 5 us, when there was no such node"
+    ]
