@@ -251,7 +251,7 @@ async def test_a_new_follower_gets_the_cluster_and_then_later_changes(monkeypatc
     for part in [*reversed(parts), parts[0]]:
         await fresh.restore(part)
 
-    assert len(parts) > 2
+    assert len(parts) > 2, "the state does not fit into one message"
     assert lines(fresh.table) == lines(world.cache.core.placements.store.table)
     assert fresh.applied == 6
 

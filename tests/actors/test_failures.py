@@ -85,7 +85,9 @@ def test_killing_an_actor_in_the_binders_process_ends_the_run_with_its_name(monk
     for each in run.actors:
         with pytest.raises(ActorLostError, match="there is no actor"):
             run.runtime.find(each)
-    assert max(progress.placed for progress in run.progress_events) < 300
+    assert max(progress.placed for progress in run.progress_events) < 300, (
+        "the actor was killed before the end of the run"
+    )
 
 
 @pytest.mark.parametrize("name", ["cache", "binder"])

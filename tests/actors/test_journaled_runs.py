@@ -58,7 +58,9 @@ def test_the_journal_has_the_cluster_and_every_bind_in_order(tmp_path):
     assert kinds == {RecordKind.CLUSTER, RecordKind.NODE, RecordKind.LOAD, *("run", "add", "bind")}
     result = check(records)
     assert result.violations == []
-    assert result.binds_checked == len(outcome.placements) > 100
+    assert result.binds_checked == len(outcome.placements) > 100, (
+        "the checker read every bind of a run of some size"
+    )
 
 
 def test_the_filters_of_the_profiles_are_in_the_journal(tmp_path):
@@ -116,7 +118,7 @@ def test_an_unfinished_run_is_resumed_and_bound_pods_stay_bound(tmp_path):
     outcome = resume(fleet(), tmp_path)
 
     after = {each.uid: each.node for each in outcome.placements}
-    assert 50 < len(before) < len(after)
+    assert 50 < len(before) < len(after), "the run was stopped in the middle, and continued"
     assert before.items() <= after.items()
     assert len(outcome.placements) + len(outcome.pending) == 300
     result = check(records_in(tmp_path))
@@ -204,7 +206,7 @@ def test_the_outcome_of_a_run_without_output_is_read_and_nothing_is_decided(tmp_
     wanted = ended(tmp_path, schedulers=schedulers, batch=8)
     before, phases = contents(tmp_path), []
     assert wanted.pending
-    assert len(wanted.placements) > 20
+    assert len(wanted.placements) > 20, "the run placed some pods"
 
     found = resume(crowded(), tmp_path, phases, schedulers=schedulers)
 
@@ -311,7 +313,7 @@ def test_the_run_ends_a_journal_that_its_binder_could_not_end(tmp_path, monkeypa
 
     reader = Reader(RealDisk(tmp_path))
     assert reader.closed is None
-    assert list(reader.records())
+    assert list(reader.records()), "the journal has records"
     assert reader.closed is not None
 
 

@@ -283,7 +283,7 @@ async def test_a_bound_pod_wakes_no_pod_that_lacks_resources():
 
     await queue.report(report_of(second.lease_id, done=["b"]))
 
-    assert is_parked(queue)
+    assert is_parked(queue), "the pod stays unschedulable"
 
 
 async def test_a_pod_removed_from_its_node_wakes_pods_that_lack_resources():
@@ -326,7 +326,7 @@ async def test_an_irrelevant_change_of_a_node_wakes_no_pod():
 
     await queue.observe(ClusterChanges(nodes=(NodeChange(before, after),)))
 
-    assert is_parked(queue)
+    assert is_parked(queue), "the pod stays unschedulable"
 
 
 def freed(name, reason="unschedulable", *rejected_by):
@@ -376,7 +376,7 @@ async def test_failed_pods_stop_waking_others_after_a_while():
 
     await gives_up(queue, name="last")
 
-    assert is_parked(queue)
+    assert is_parked(queue), "the pod stays unschedulable"
 
 
 GANG = pod(cpu=50, pod_group=GroupMembership("g", 1))
@@ -558,7 +558,7 @@ async def test_a_repeated_report_of_an_ended_lease_wakes_no_pod():
 
     await queue.report(again)
 
-    assert is_parked(queue)
+    assert is_parked(queue), "the pod stays unschedulable"
     # No correction is kept for the next report, either; the cache of this test answers nothing.
     queue.core.activate(["uid-a", "uid-named"], 2 * LONG_S)
     lease = await leased(queue)
@@ -576,13 +576,13 @@ async def test_a_nomination_removed_in_vain_is_sent_again_and_requeues_no_pod():
     await queue.report(report_of(again, back=[nominated_back("named", "n2")]))
     await queue.submit(batch_of("a", facts=pod(cpu=100)))
     await queue.report(report_of((await leased(queue, max_pods=1)).lease_id, back=[LACKS_ROOM]))
-    assert is_parked(queue)
+    assert is_parked(queue), "the pod stays unschedulable"
 
     await queue.report(report_of(over, back=[nominated_back("named", "")]))
 
     (sent,) = cache.received("nominate")
     assert (sent.pods.uids, sent.nodes) == (("uid-named",), ("n2",))
-    assert is_parked(queue)
+    assert is_parked(queue), "the pod stays unschedulable"
 
 
 async def test_resources_reserved_in_vain_requeue_others_and_bound_pods_are_not_sent():
@@ -592,7 +592,7 @@ async def test_resources_reserved_in_vain_requeue_others_and_bound_pods_are_not_
     over = (await leased(queue)).lease_id
     queue.core.expire(1.0)
     await queue.report(report_of((await leased(queue)).lease_id, done=["bound"], back=[LACKS_ROOM]))
-    assert is_parked(queue)
+    assert is_parked(queue), "the pod stays unschedulable"
 
     nominations = [nominated_back("a", "n1"), nominated_back("bound", "n1")]
     await queue.report(report_of(over, back=nominations))
@@ -697,7 +697,7 @@ async def test_a_rejected_pod_submitted_again_is_requeued_if_the_change_may_help
     await parked(queue, pod(cpu=100))
 
     await queue.submit(batch_of("a", facts=pod(cpu=100, labels={"app": "web"})))
-    assert is_parked(queue)
+    assert is_parked(queue), "more labels do not help it"
     await queue.submit(batch_of("a", facts=pod(cpu=50, labels={"app": "web"})))
     assert not is_parked(queue)
 
@@ -735,7 +735,7 @@ async def test_the_name_of_an_unknown_scheduler_is_escaped_and_cut_short():
     (message,) = (await pending_messages(queue)).values()
     assert message.startswith('no profile has the scheduler name "\\x1b[2Jxxx')
     assert message.isprintable()
-    assert len(message) < 120
+    assert len(message) < 120, "the name is cut short"
 
 
 @pytest.mark.parametrize("given_back", [back("a", "error", "P"), back("a", "unschedulable")])

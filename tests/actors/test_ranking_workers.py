@@ -62,7 +62,7 @@ def test_ranking_workers_change_no_decision(workers):
     outcome, actors = run(workers)
 
     assert contents(outcome) == contents_without_workers()
-    assert listed_to(actors) >= 200
+    assert listed_to(actors) >= 200, "nearly all pods are decided by lists of workers"
 
 
 @pytest.mark.parametrize("settings", SEVERAL)
@@ -71,7 +71,7 @@ def test_several_schedulers_use_ranking_workers_and_lose_no_pod(settings):
 
     assert decided(outcome) == given(fleet())
     if settings.get("mode") != "partitioned":
-        assert listed_to(actors)
+        assert listed_to(actors), "the schedulers used lists of workers"
 
 
 def test_an_unresponsive_worker_costs_only_time(monkeypatch):
@@ -96,7 +96,7 @@ def test_a_scheduler_waits_for_a_worker_that_lags_within_the_deadline(monkeypatc
     outcome, actors = run(2)
 
     assert contents(outcome) == contents_without_workers()
-    assert listed_to(actors)
+    assert listed_to(actors), "the scheduler used lists of workers"
 
 
 def test_without_the_kernel_no_worker_is_asked():
@@ -128,12 +128,12 @@ def test_a_batch_with_lists_is_short(monkeypatch):
     outcome, _ = run(1)
 
     assert contents(outcome) == contents_without_workers()
-    assert max(asked) <= 8
+    assert max(asked) <= 8, "a request has the classes of a short batch"
 
 
 def test_the_status_of_a_worker_counts_its_rankings():
     _, actors = run(1)
 
     status = asyncio.run(actors["worker-0"].status(NOTHING))
-    assert dict(status.counts)["classes ranked"] >= 200
+    assert dict(status.counts)["classes ranked"] >= 200, "nearly all classes were ranked by workers"
     assert "ranked its nodes for" in status.text

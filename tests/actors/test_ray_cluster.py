@@ -153,7 +153,7 @@ async def test_a_journal_whose_node_left_the_cluster_is_lost_before_its_heartbea
     with pytest.raises(ActorLostError, match=r"its Ray node h1 \(10.0.0.1\) does not answer"):
         await nodes.place(cluster, "control")
 
-    assert "h1" in cluster.journal_loss(())
+    assert "h1" in cluster.journal_loss(()), "the loss names the node"
     cluster.move_journal()
     assert cluster.journal_loss(()) == ""
     placed = await nodes.place(cluster, "control", "journal-copy")

@@ -64,7 +64,7 @@ async def test_a_bind_names_the_read_version_and_the_next_one_the_updated_versio
     assert ("n1", 9) in read_versions
     assert world.queue.received("report")[0].returned[0].reason == "conflict"
     metrics = dict((await world.scheduler.status(NOTHING)).metrics)
-    assert metrics["refused version"] >= 1
+    assert metrics["refused version"] >= 1, "a bind was refused for its version"
 
 
 def _at(answer, row_version):

@@ -75,7 +75,7 @@ def test_the_kernel_places_the_same_pods(monkeypatch, batch):
     outcome, actors = run_inline(inputs, plan_of(kernel=True, batch=batch))
 
     assert places_and_reasons(outcome) == plainly(inputs, plan_of())
-    assert counts_of(actors["scheduler-0"])["kernel: pods"] > 0
+    assert counts_of(actors["scheduler-0"])["kernel: pods"] > 0, "the kernel decided some pods"
 
 
 def test_preemption_is_tried_on_the_schedulers_own_table():

@@ -62,10 +62,10 @@ def test_scoring_workers_change_no_decision(workers):
 
     assert contents(outcome) == contents(alone)
     assert alone.pending
-    assert given_to(actors) >= 90
+    assert given_to(actors) >= 90, "nearly all decisions used scores of workers"
     rows = [len(actors[f"worker-{number}"].table) for number in range(workers)]
     assert sum(rows) == 30
-    assert max(rows) - min(rows) <= 1
+    assert max(rows) - min(rows) <= 1, "rows are shared equally among workers"
 
 
 def test_changes_during_a_batch_do_not_apply_to_the_rows_that_it_uses(monkeypatch):
@@ -76,7 +76,7 @@ def test_changes_during_a_batch_do_not_apply_to_the_rows_that_it_uses(monkeypatc
     outcome, actors = run(2, nodes=300, batch=300)
 
     assert contents(outcome) == contents(alone)
-    assert given_to(actors) >= 90
+    assert given_to(actors) >= 90, "nearly all decisions used scores of workers"
 
 
 @pytest.mark.parametrize("settings", SEVERAL)
@@ -84,7 +84,7 @@ def test_several_schedulers_use_scoring_workers_and_lose_no_pod(settings):
     outcome, actors = run(2, **settings)
 
     assert decided(outcome) == given(fleet())
-    assert given_to(actors)
+    assert given_to(actors), "the schedulers used scores of workers"
 
 
 def test_an_unresponsive_worker_costs_only_time(monkeypatch):
@@ -112,7 +112,7 @@ def test_answers_of_a_worker_that_lags_count_for_unchanged_rows(monkeypatch):
     outcome, actors = run(2)
 
     assert contents(outcome) == contents(alone)
-    assert given_to(actors)
+    assert given_to(actors), "the scheduler used scores of workers"
 
 
 @pytest.mark.parametrize("names", [("worker-1",), ("worker-0", "cache"), ("scheduler-0",)])
@@ -143,7 +143,7 @@ def test_fast_plugins_are_sent_to_workers_once(monkeypatch):
     outcome, actors = run(2)
 
     assert contents(outcome) == contents(run(0)[0])
-    assert 0 < given_to(actors) <= 16
+    assert 0 < given_to(actors) <= 16, "scores of fast plugins are requested once for each class"
 
 
 def test_without_user_plugins_no_worker_is_asked():
@@ -157,4 +157,4 @@ def test_the_status_of_a_worker_counts_its_scores():
     _, actors = run(1)
 
     status = asyncio.run(actors["worker-0"].status(NOTHING))
-    assert dict(status.counts)["classes scored"] >= 90
+    assert dict(status.counts)["classes scored"] >= 90, "nearly all classes were scored by workers"

@@ -102,7 +102,7 @@ def test_bad_input_is_decoded_with_all_its_parts():
 
     arrived = crossed(sent)
 
-    assert type(arrived) is InputError
+    assert type(arrived) is InputError, "the class of the error is kept"
     assert str(arrived) == str(sent)
     assert (arrived.source, arrived.obj, arrived.field) == ("a.yaml", 'Node "n"', "status")
 
@@ -112,14 +112,14 @@ def test_a_wrong_configuration_is_decoded_as_bad_input():
 
     arrived = crossed(sent)
 
-    assert type(arrived) is InputError
+    assert type(arrived) is InputError, "the class of the error is kept"
     assert str(arrived) == str(sent)
 
 
 def test_a_missing_plugin_is_decoded_with_plugin_object_and_field():
     arrived = crossed(UnsupportedError("VolumeBinding", 'Pod "default/p"', "spec.volumes"))
 
-    assert type(arrived) is UnsupportedError
+    assert type(arrived) is UnsupportedError, "the class of the error is kept"
     assert (arrived.plugin, arrived.obj, arrived.field) == (
         "VolumeBinding",
         'Pod "default/p"',
@@ -131,7 +131,7 @@ def test_a_missing_plugin_is_decoded_with_plugin_object_and_field():
 def test_an_error_about_a_third_actor_is_forwarded_unchanged(kind):
     arrived = crossed(kind("worker-1 is gone"))
 
-    assert type(arrived) is kind
+    assert type(arrived) is kind, "the class of the error is kept"
     assert str(arrived) == "worker-1 is gone"
 
 
@@ -139,7 +139,7 @@ def test_an_error_about_a_third_actor_is_forwarded_unchanged(kind):
 def test_other_roadstead_errors_are_decoded_with_actor_and_text(kind):
     arrived = crossed(kind("pod u1: done is not allowed"))
 
-    assert type(arrived) is ActorError
+    assert type(arrived) is ActorError, "an error of no class of its own is one of the actor"
     assert str(arrived) == "actor-1: pod u1: done is not allowed"
 
 
@@ -156,7 +156,7 @@ def test_a_failure_of_a_known_type_with_missing_parts_is_still_an_error():
     for kind in ("InputError", "UnsupportedError"):
         arrived = decode_failure("actor-1", Failure(kind, "half of it", ("only",)))
 
-        assert type(arrived) is ActorError
+        assert type(arrived) is ActorError, "without its parts it is an error of the actor"
         assert str(arrived) == "actor-1: half of it"
 
 

@@ -193,7 +193,7 @@ async def test_names_of_a_broken_sender_are_cut_and_escaped():
     _, _, line = (await world.status(ILLEGAL)).splitlines()
 
     assert line.isprintable()
-    assert len(line) < 300
+    assert len(line) < 300, "the name is cut"
 
 
 async def test_a_fenced_message_is_not_listed_as_handled():

@@ -109,8 +109,10 @@ def test_a_run_continues_with_more_workers(monkeypatch, tmp_path, before, after)
     assert workers_of(run.actors) == [f"worker-{index}" for index in range(after)]
     rows = [len(run.actors[name].table) for name in workers_of(run.actors)]
     assert sum(rows) == 30, "each node has one worker"
-    assert max(rows) - min(rows) <= 1
-    assert sum(scorers_of(run.actors[f"scheduler-{index}"]).scored for index in (0, 1)) > 0
+    assert max(rows) - min(rows) <= 1, "rows are shared equally among workers"
+    assert sum(scorers_of(run.actors[f"scheduler-{index}"]).scored for index in (0, 1)) > 0, (
+        "the new workers scored"
+    )
     prove(outcome, tmp_path)
 
 
@@ -282,4 +284,4 @@ def test_a_cluster_that_grows_slowly_pauses_a_run_a_few_times_only(maximum, join
         assert workers <= grown <= min(maximum, workers + free)
         steps += grown > workers
         workers, free = grown, free - (grown - workers)
-    assert steps <= 11
+    assert steps <= 11, "each step adds at least half as many workers"

@@ -401,7 +401,9 @@ def test_row_versions_and_missed_changes_equal_those_before_recovery():
     recover(again, split_by_kind([records]))
 
     for node in ("n1", "n2", "n3"):
-        assert again.row_versions.of(node) == core.row_versions.of(node) > 0
+        assert again.row_versions.of(node) == core.row_versions.of(node) > 0, (
+            "the node had binds, and both have its version"
+        )
         for owner in ("s0", "s1", "s2"):
             for read in range(core.last_lsn + 1):
                 missed = core.row_versions.changed_by_others(node, owner, read)

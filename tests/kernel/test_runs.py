@@ -29,4 +29,4 @@ def test_a_run_with_the_kernel_places_pods_like_one_without():
     with_kernel, actors = run_inline(inputs, plan_of(kernel=True, batch=16))
 
     assert placed(with_kernel) == placed(without)
-    assert counts_of(actors["scheduler-0"])["kernel: pods"] > 0
+    assert counts_of(actors["scheduler-0"])["kernel: pods"] > 0, "the kernel decided some pods"

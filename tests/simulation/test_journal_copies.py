@@ -41,7 +41,7 @@ def test_each_loss_alone_loses_nothing(what):
 
     assert (outcome.problems, outcome.failure) == ([], "")
     assert outcome.happened[what] == 1
-    assert outcome.placed > 20
+    assert outcome.placed > 20, "the run placed pods"
 
 
 def test_one_seed_gives_one_run():
