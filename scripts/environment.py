@@ -39,8 +39,8 @@ def run(command: Sequence[str]) -> None:
     """Run a command; if it fails, raise SetupError with its output."""
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     if result.returncode:
-        said = (result.stdout + result.stderr).strip()
-        raise SetupError(f"{' '.join(command)}\nended with {result.returncode}:\n{said}")
+        output = (result.stdout + result.stderr).strip()
+        raise SetupError(f"{' '.join(command)}\nended with {result.returncode}:\n{output}")
 
 
 def python_of(venv: Path) -> Path:

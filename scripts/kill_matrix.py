@@ -149,13 +149,13 @@ class Killer(ActorLauncher):
     def run(
         self, inputs: RunInputs, plan: RunPlan, progress: Callable[[Progress], None]
     ) -> RunOutcome:
-        def tell(told: Progress) -> None:
-            progress(told)
-            self._placed = max(self._placed, told.placed)
-            if told.phase != "scheduling" or told.placed >= PODS // 10:
-                self.reach(NAMES.get(told.phase, ""))
+        def on_progress(event: Progress) -> None:
+            progress(event)
+            self._placed = max(self._placed, event.placed)
+            if event.phase != "scheduling" or event.placed >= PODS // 10:
+                self.reach(NAMES.get(event.phase, ""))
 
-        return super().run(inputs, plan, tell)
+        return super().run(inputs, plan, on_progress)
 
     def reach(self, phase: str) -> None:
         """Note that a phase began; kill the victim if it is the chosen phase."""
@@ -190,8 +190,8 @@ def carry_out(phase: str, victim: str, seed: int, folder: Path) -> Cell:
     write_trace(folder / "fleet.trace", trace)
     (folder / "settings.yaml").write_text(SETTINGS)
     own = ["--one", str(folder), "--phase", phase, "--victim", victim]
-    cell.ended, said = run_command([sys.executable, __file__, *own], folder)
-    _look_at_end(cell, said, folder)
+    cell.ended, output = run_command([sys.executable, __file__, *own], folder)
+    _look_at_end(cell, output, folder)
     before = binds_in(folder)
     cell.kept = len(before)
     if cell.kept < cell.acknowledged:
@@ -199,28 +199,28 @@ def carry_out(phase: str, victim: str, seed: int, folder: Path) -> Cell:
             f"{cell.acknowledged - cell.kept} acknowledged binds are not in the journal"
         )
     if cell.ended:
-        cell.resumed, said = run_command(
+        cell.resumed, output = run_command(
             roadstead_command("schedule", *schedule_options(resume=True)), folder
         )
         if cell.resumed:
-            cell.why.append(f"--resume ended with {cell.resumed}: {_last(said)}")
+            cell.why.append(f"--resume ended with {cell.resumed}: {_last(output)}")
     _look_at_result(cell, folder, before, {who.uid for who, _ in trace.pods()})
     cell.took_s = round(time.monotonic() - began_s, 1)
     return cell
 
 
-def _look_at_end(cell: Cell, said: str, folder: Path) -> None:
+def _look_at_end(cell: Cell, output: str, folder: Path) -> None:
     mark = json.loads((folder / MARK).read_text()) if (folder / MARK).exists() else None
     if mark is None:
-        cell.why.append(f"the run did not come to its phase: {_last(said)}")
+        cell.why.append(f"the run did not come to its phase: {_last(output)}")
         return
     cell.acknowledged, cell.was_there = mark["placed"], mark["is_there"]
     expected = (-signal.SIGKILL,) if cell.victim == "driver" else (0, 1)
-    if cell.ended == 1 and "--resume" not in said:
-        cell.why.append(f"the run ended without a word on --resume: {_last(said)}")
+    if cell.ended == 1 and "--resume" not in output:
+        cell.why.append(f"the run ended without a hint at --resume: {_last(output)}")
     if cell.ended not in expected:
-        cell.why.append(f"the run ended with {cell.ended}: {_last(said)}")
-    if "Traceback" in said:
+        cell.why.append(f"the run ended with {cell.ended}: {_last(output)}")
+    if "Traceback" in output:
         cell.why.append("the run printed a traceback")
     if left := still_there(mark["processes"]):
         cell.why.append(f"still there after {LEFT_S:g} s: {', '.join(left)}")
@@ -305,17 +305,17 @@ def run_command(command: list[str], folder: Path) -> tuple[int | None, str]:
         start_new_session=True,
     )
     try:
-        _, said = child.communicate(timeout=RUN_S)
-        return child.returncode, said
+        _, output = child.communicate(timeout=RUN_S)
+        return child.returncode, output
     except subprocess.TimeoutExpired:
         os.killpg(child.pid, signal.SIGKILL)
-        _, said = child.communicate()
-        return None, said
+        _, output = child.communicate()
+        return None, output
 
 
-def _last(said: str) -> str:
-    lines = [line for line in said.splitlines() if line.strip()]
-    return lines[-1][:300] if lines else "nothing was said"
+def _last(output: str) -> str:
+    lines = [line for line in output.splitlines() if line.strip()]
+    return lines[-1][:300] if lines else "it printed nothing"
 
 
 def table(cells: Sequence[Cell]) -> str:
@@ -323,18 +323,18 @@ def table(cells: Sequence[Cell]) -> str:
     found = {(cell.phase, cell.victim): cell for cell in cells}
     lines = [" ".join([f"{'':12}", *(f"{phase:>9}" for phase in PHASES)])]
     for victim in VICTIMS:
-        words = (_word(found.get((phase, victim))) for phase in PHASES)
-        lines.append(" ".join([f"{victim:12}", *(f"{word:>9}" for word in words)]))
+        results = (_short_result(found.get((phase, victim))) for phase in PHASES)
+        lines.append(" ".join([f"{victim:12}", *(f"{result:>9}" for result in results)]))
     lines += [
-        f"{each.phase} × {each.victim}: {told}"
+        f"{each.phase} × {each.victim}: {reason}"
         for each in cells
         if not each.is_good
-        for told in (*each.why, json.dumps({k: v for k, v in asdict(each).items() if k != "why"}))
+        for reason in (*each.why, json.dumps({k: v for k, v in asdict(each).items() if k != "why"}))
     ]
     return "\n".join(lines)
 
 
-def _word(cell: Cell | None) -> str:
+def _short_result(cell: Cell | None) -> str:
     if cell is None:
         return "-"
     if not cell.is_good:

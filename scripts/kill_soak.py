@@ -100,7 +100,7 @@ class SoakMetrics:
     def is_clean(self) -> bool:
         return not (self.lost or self.doubled or self.violations or self.why)
 
-    def told(self) -> dict[str, object]:
+    def report(self) -> dict[str, object]:
         """Return the results as they are printed."""
         others = {name: n for name, n in self.violations.items() if name != "I1"}
         return {
@@ -202,13 +202,13 @@ def actors_among(pids: Iterable[int]) -> set[int]:
     Process ids are reused within minutes here: the id of an ended actor may belong to any other
     process, even one of Ray's servers.
     """
-    told = subprocess.run(
+    listing = subprocess.run(
         ["/bin/ps", "-ww", "-o", "pid=,ppid=,args=", "-p", ",".join(map(str, pids))],
         capture_output=True,
         text=True,
         check=False,
     ).stdout
-    rows = [line.split(None, 2) for line in told.splitlines()]
+    rows = [line.split(None, 2) for line in listing.splitlines()]
     raylet = str(servers()["raylet"].pid)
     return {int(pid) for pid, parent, args in rows if parent == raylet and "ray::" in args}
 
@@ -223,8 +223,10 @@ def judge(
     metrics.placed += len(bound)
     metrics.doubled += sum(count > 1 for count in bound.values())
     if outcome is not None:
-        told = {each.uid for each in outcome.placements} | {each.uid for each in outcome.pending}
-        metrics.lost += sum(who.uid not in told for who, _ in inputs.pending)
+        reported = {each.uid for each in outcome.placements} | {
+            each.uid for each in outcome.pending
+        }
+        metrics.lost += sum(who.uid not in reported for who, _ in inputs.pending)
         metrics.lost += sum(each.uid not in bound for each in outcome.placements)
 
 
@@ -235,8 +237,8 @@ def in_a_process(seed: int, most_kills: int, *, inline: bool) -> SoakMetrics:
         one += ["--seed", str(seed), "--kills", str(most_kills), *(["--inline"] * inline)]
         child = subprocess.Popen(one, stdout=subprocess.PIPE, text=True, start_new_session=True)
         try:
-            told, _ = child.communicate(timeout=RUN_S)
-            found = SoakMetrics(**json.loads(told.splitlines()[-1]))
+            output, _ = child.communicate(timeout=RUN_S)
+            found = SoakMetrics(**json.loads(output.splitlines()[-1]))
         except (subprocess.TimeoutExpired, IndexError, ValueError, TypeError) as failure:
             why = f"its process ended with {child.poll()}: {type(failure).__name__}"
             found = SoakMetrics(runs=1, why=[why])
@@ -279,8 +281,8 @@ def main() -> int:
         while found.kills.total() < given.kills and time.monotonic() - began < given.minutes * 60:
             most = min(MOST_PER_RUN, given.kills - found.kills.total())
             found.add(in_a_process(given.seed + found.runs, most, inline=given.inline))
-            print(json.dumps(found.told()), file=sys.stderr, flush=True)
-    print(json.dumps(found.told(), indent=2))
+            print(json.dumps(found.report()), file=sys.stderr, flush=True)
+    print(json.dumps(found.report(), indent=2))
     return 0 if found.is_clean else 1
 
 

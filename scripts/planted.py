@@ -34,7 +34,7 @@ def look(number: int) -> tuple[int, tuple[int, str] | None, float]:
     return number, found, time.monotonic() - began_s
 
 
-def told(bug: Bug, found: tuple[int, str] | None, took_s: float) -> str:
+def line_of(bug: Bug, found: tuple[int, str] | None, took_s: float) -> str:
     """Return the line that is printed about one bug."""
     if found is None:
         return f"NOT FOUND  {bug.name} (seeds {bug.seeds.start} to {bug.seeds.stop - 1})"
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         asked.processes, partial(logging.disable), maxtasksperchild=1
     ) as pool:
         for number, found, took_s in pool.imap(look, numbers):
-            print(told(BUGS[number], found, took_s), flush=True)
+            print(line_of(BUGS[number], found, took_s), flush=True)
             missed += found is None
             other += found is not None and BUGS[number].found not in (None, found[0])
     print(f"{len(numbers)} bugs, {missed} not found, {other} found by another seed than before")

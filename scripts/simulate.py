@@ -1,4 +1,4 @@
-"""Simulated runs: many seeds in virtual time, faults of every kind, and what must hold after each.
+"""Simulated runs of many seeds in virtual time, with faults of every kind, checked after each run.
 
     scripts/simulate.py [--seeds N] [--start S] [--faults lost,slow,…] [--among V] [--processes P]
                         [--reached]
@@ -22,7 +22,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from tests.simulation.modes import VARIANTS
-from tests.simulation.reached import gaps, told
+from tests.simulation.reached import gaps, report
 from tests.simulation.simulation import KINDS, Outcome, simulate, simulate_counted
 
 SHOWN = 5
@@ -35,7 +35,7 @@ def replay_of(seed: int, kinds: Iterable[str], among: str = "plain") -> str:
     return f"scripts/simulate.py --start {seed} --seeds 1 --faults {','.join(kinds)}{variant}"
 
 
-def tell(outcome: Outcome, kinds: Sequence[str], among: str = "plain") -> None:
+def print_problems(outcome: Outcome, kinds: Sequence[str], among: str = "plain") -> None:
     """Print the problems of one seed."""
     print(f"seed {outcome.seed}: {len(outcome.problems)} problems")
     for problem in outcome.problems[:SHOWN]:
@@ -87,7 +87,7 @@ def run(
         for number, outcome in enumerate(pool.imap(one, seeds), 1):
             outcomes.append(outcome)
             if outcome.problems:
-                tell(outcome, kinds, among)
+                print_problems(outcome, kinds, among)
             if number % 100 == 0:
                 print(f"{number} of {len(seeds)} seeds", flush=True)
     return outcomes
@@ -130,7 +130,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     missed = False
     if asked.reached:
         reached = sum((each.reached for each in outcomes), Counter())
-        print("\n".join(told(reached)))
+        print("\n".join(report(reached)))
         missed = bool(gaps(reached))
     return 1 if missed or any(each.problems for each in outcomes) else 0
 

@@ -198,8 +198,8 @@ def filter_with(plugin, facts, table):
     result = plugin.filter(CycleState(len(table)), pod_class, table)
     if result.codes is None:
         return [None] * len(table)
-    told = [None, *((each.code.upstream_name, each.reasons) for each in result.statuses)]
-    return [told[code] for code in result.codes.tolist()]
+    per_code = [None, *((each.code.upstream_name, each.reasons) for each in result.statuses)]
+    return [per_code[code] for code in result.codes.tolist()]
 
 
 def score_with(plugin, facts, table):

@@ -43,8 +43,8 @@ def pytest_collection_modifyitems(items):
     others = []
     for item in items:
         # Actors alone, whose tests set short deadlines; commands, which wait for minutes.
-        lane = of_ray["actors" not in item.path.parts] if is_of_ray(item) else others
-        lane.append(item)
+        part = of_ray["actors" not in item.path.parts] if is_of_ray(item) else others
+        part.append(item)
     # `--dist worksteal` gives each process an equal part of the tests, in their order, and steals
     # the last ones of a part: while tests wait for Ray, a process computes, and of all tests not
     # more than two start Ray at a time.

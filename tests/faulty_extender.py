@@ -21,7 +21,7 @@ from roadstead.extenders.http import HttpCaller
 URL = "http://extender.test/faulty"
 REFUSED = "dial tcp extender.test:80: connect: connection refused"
 LATE = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
-SAYS_NO = "the extender says no"
+ERROR_MESSAGE = "the extender reports an error"
 NO_NODE = "no-such-node"
 HEAD = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 
@@ -121,7 +121,7 @@ class _Transport:
         if verb == "preempt":
             return {"NodeNameToMetaVictims": _meta_victims(payload)}
         if faults.drawn("error", verb, pod):
-            return {"Error": SAYS_NO}
+            return {"Error": ERROR_MESSAGE}
         if verb == "bind":
             return {}
         names = _names(payload)

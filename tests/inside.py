@@ -127,7 +127,7 @@ def reserved_in(plugin: Coscheduling) -> Mapping[GroupKey, Collection[str]]:
 
 
 class Kept(NamedTuple):
-    """What placements store about pods; pods_on: node → UIDs."""
+    """The pods that placements store; pods_on: node → UIDs."""
 
     node_of: dict[str, str]
     facts_of: dict[str, PodFacts]

@@ -253,7 +253,7 @@ class _AtFirst(_Signed):
         self._met = set()
 
     def meets(self, pod, digit):
-        """Whether a pod with this last digit in its name is met for the first time."""
+        """Whether this is the first call for a pod with this last digit in its name."""
         is_new = pod.name.endswith(digit) and pod.uid not in self._met
         self._met.add(pod.uid)
         return is_new

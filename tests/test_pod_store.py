@@ -97,7 +97,7 @@ def test_an_ended_pod_is_remembered_until_enough_others_ended():
     assert (store.find("a"), store.find("b")) == (None, store.ended["b"])
 
 
-def test_of_pods_that_end_together_the_first_are_forgotten():
+def test_the_oldest_of_the_ended_pods_are_removed():
     store = store_of("a", "b", "c", max_ended=2)
     end(store, "a", "b", "c")
 

@@ -97,6 +97,7 @@ def _inspect(
         contents = read_journal(RealDisk(folder))
     except JournalError as damaged:
         raise InputError(str(damaged)) from damaged
+    # Without --resume the folder belongs to another run, whose binds must not be overwritten.
     if not plan.resume:
         what = "ended, but its output was not written" if contents.ended_with else "did not end"
         purpose = "to write it" if contents.ended_with else "to continue it"

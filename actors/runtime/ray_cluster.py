@@ -111,6 +111,8 @@ class RayCluster:
         """
         checks = self._checks
         while True:
+            # Nodes may join or leave while others are checked, so all is placed again after each
+            # check.
             found = await asyncio.to_thread(alive_nodes)
             self.nodes = {node.id: node for node in found}
             lost = self.journal_loss(without)

@@ -167,6 +167,7 @@ class SimulatedRef:
             if not future.done():
                 future.set_result(reply)
 
+        # A process that ended sends nothing.
         if self.incarnation is None or self.incarnation.is_alive:
             network.send(self.source, self.name, kind, arrive)
         return await future

@@ -61,6 +61,7 @@ class SchedulerActor:
         self._plan = plan
         settings = plan.settings
         self.members = GroupMembers()
+        # Classes of pods are compared by identity: profiles, node table and cycle share one pool.
         classes = PodClasses()
         profiles = build_profiles(plan, classes, members=self.members)
         volumes = SchedulerVolumes(next(iter(profiles.values())).storage)

@@ -97,6 +97,8 @@ def pinned_requirements(name: str) -> Iterator[str]:
             match = _REQUIREMENT.match(requirement)
             if match is None or "extra ==" in requirement:
                 continue
+            # Normalized names (PEP 503): `typing_extensions` and `typing-extensions` are one
+            # package.
             needed = re.sub(r"[-_.]+", "-", match[0]).lower()
             if needed in seen:
                 continue

@@ -80,6 +80,7 @@ def sides_of(
         if other.config is not None or not (a.plugins or b.plugins):
             rule = "is missing: name both configurations, plugins that differ, or a second run"
             raise InputError(rule, **place(name))
+        # Sides that differ in plugins alone use the scenario's own configuration.
         if len(configs_of(file)) > 1:
             rule = "is missing: the scenario has several configurations"
             raise InputError(rule, **place(name))

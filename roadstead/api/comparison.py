@@ -57,6 +57,8 @@ def compare(
         given: dict[str, object] = {"seeds": seeds, "jobs": jobs, "ray_address": ray_address}
         given |= {"plugin": plugin or None, "plugin_a": plugin_a or None}
         given |= {"plugin_b": plugin_b or None, "tables": tables or None, "resume": resume or None}
+        # An argument without effect is an error: a user who passes `seeds` would otherwise read
+        # the result as that of so many seeds. False is the default of flags, and no value.
         for name, value in given.items():
             if value is not None:
                 raise InputError("has no use without a scenario", source=ARGUMENTS, field=name)

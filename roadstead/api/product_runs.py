@@ -142,7 +142,10 @@ def settings_of(
         **sections,
     }
     if is_partitioned:
+        # A sweep varies schedulers and partitions independently, and settings refuse fewer
+        # partitions than schedulers: the number is raised instead of leaving out the combination.
         given["partitions"] = max(int(values["partitions"]), schedulers, 2)
+    # Mode exact always reads the current state, and settings refuse a staleness there.
     if values["staleness_s"] and mode != "exact":
         given["staleness_s"] = values["staleness_s"]
     if is_partitioned:

@@ -73,6 +73,8 @@ def _read_run(folder: Path, decoder: Decoder) -> RunRows:
     classes = rows_of("classes", CLASSES)
     attempts = rows_of("attempts", ("time_us", "pod", "outcome", "node"))
     first_attempts: dict[int, int] = {}
+    # The table of pods records the first attempt, too. It is computed here from the attempts, and
+    # without their order, so that the checker can compare both.
     for time_us, number, *_ in attempts:
         at_us, pod = cast("int", time_us), cast("int", number)
         first_attempts[pod] = min(at_us, first_attempts.get(pod, at_us))
@@ -101,6 +103,7 @@ def _read_run(folder: Path, decoder: Decoder) -> RunRows:
         samples=[
             SampleRow(cast("int", time_us), str(metric), cast("float", value), str(zone))
             for time_us, zone, metric, value in samples
+            # The checker computes these three again from the rows of pods.
             if metric in COUNTED
         ],
         first_attempts=first_attempts,

@@ -205,6 +205,7 @@ def simulate(
             progress(SimulationProgress(name, engine.now_us, horizon_us, created))
 
     summaries = list(play_all(simulation, folder, variants, on_progress))
+    # The report is for a reader of the folder; a temporary one ends with the result.
     if temporary is None:
         write_report(folder, [*variants], summaries)
     by_name = dict(zip(variants, summaries, strict=True))

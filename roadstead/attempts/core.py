@@ -142,6 +142,7 @@ class AttemptsCore(AttemptTransitions):
                 new[uid] = decision
             else:
                 self._ignore_late(decision, new.get(uid))
+        # PostFilter may raise UnsupportedError: results are computed before anything changes.
         results = {uid: self._result(each) for uid, each in new.items() if each.node_name is None}
         out = Outbox()
         for uid, result in results.items():
@@ -237,12 +238,14 @@ class AttemptsCore(AttemptTransitions):
                 new[token] = record, answer
         out = Outbox()
         without_plugins: list[AttemptRecord] = []
+        # All answers were checked above: one that is illegal must leave the core unchanged.
         for record, answer in new.values():
             record.answer = answer
             if answer.outcome is BindOutcome.BOUND and record.binds_without_plugins:
                 without_plugins.append(record)
             else:
                 self._apply_answer(record, answer, out)
+        # Attempts whose plugins have nothing to do are completed together (docs/decisions/0023).
         self._store.transition_all(without_plugins, AttemptEvent.COMMIT)
         out.confirm += [record.placed_attempt for record in without_plugins]
         out.add_done(without_plugins)

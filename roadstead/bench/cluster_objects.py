@@ -84,6 +84,7 @@ class ClusterObjects:
             if not namespace:
                 raise InputError(f"is missing for a {kind}", source=source, field="namespace")
             meta["namespace"] = namespace
+            # Operations need no manifest of their namespace.
             self.add_namespace(namespace)
         found = validated(_KINDS[kind], document, source, **meta)
         if isinstance(found, Namespace):

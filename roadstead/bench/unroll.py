@@ -129,6 +129,7 @@ def _with_params(op: Op, params: Params) -> PlainOp:
         changes["count"] = params.count(1 if op.count is None else op.count, op.count_param)
     if isinstance(op, (CreateNodesOp, CreatePodsOp, CreateAny)) and op.template_params:
         changes["template_params"] = params.filled(op.template_params)
+    # As upstream, the multiplier scales the count that is set above.
     if isinstance(op, CreatePodsOp) and op.count_multiplier_param:
         total = params.count(op.count, op.count_param) * params.count(0, op.count_multiplier_param)
         changes["count"] = total

@@ -119,6 +119,7 @@ def bench_command(
         return
     if not names and file is None:
         raise click.UsageError("no workload given: use NAME; --list shows all workloads")
+    # Files of results are checked before the runs, which take minutes.
     older = bench_run.read_older(compare)
     if profile is not None:
         check_file(profile)

@@ -49,6 +49,7 @@ def read_settings(
         echo_note(f"--shards is the former name of {flag}: use {flag} {options.shards}")
     if options.journal == NO_JOURNAL:
         settings = settings.model_copy(update={"journal": None})
+    # A journal that a flag or the settings name is used before the one in the output folder.
     elif settings.journal is None and output is not None:
         settings = settings.model_copy(update={"journal": output / JOURNAL_DIRECTORY})
     api_plan.check_journal(settings)
@@ -99,6 +100,7 @@ def with_workers(
         return plan
     from roadstead.cli.auto_workers import FreeCores, choose_workers, free_cores
 
+    # Counting free cores may ask the Ray cluster: done only if this many nodes pay for workers.
     def free() -> FreeCores:
         return free_cores(plan.settings, room_for_workers(plan.settings))
 

@@ -89,6 +89,8 @@ def simulate(path: Path, plugins: Sequence[str], options: SimulateOptions) -> No
             "--resume continues."
         )
         raise
+    # A failing plugin does not end a simulation: its pods wait, and only the tables would show
+    # why.
     if simulation.chosen.types:
         failures = simulated_failure_notes(folder / name for name in variants)
         for text in islice(failures, FAILURES_SHOWN):
@@ -116,6 +118,8 @@ def _prepared(
     path: Path, plugins: Sequence[str], options: SimulateOptions
 ) -> tuple[Simulation, Path, dict[str, Variant]]:
     """Return the simulation, the folder of its runs, and the runs to play. Raises InputError."""
+    # The folder records the scenario and seeds that it was played with; others would mix two runs
+    # in one folder.
     if options.is_resumed and path.is_dir():
         if options.output is not None or options.seed is not None:
             rule = "exclude a folder of runs as SCENARIO"

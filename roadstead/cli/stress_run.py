@@ -71,6 +71,7 @@ def stress(
     loaded = _loaded(definition, source)
     product = product_study(definition, loaded) if definition.study == PRODUCT else None
     sweep = sweep_of(definition, study_of(definition, product))
+    # The load is read before the sweep, which is a load itself.
     busy = busy_note(definition.engine, os.getloadavg()[0], os.cpu_count() or 1)
     end = run_all(session, definition, sweep, loaded, target.output, jobs)
     _report_kept_results(end, target.output)
@@ -114,6 +115,7 @@ def definition_of(options: SweepOptions) -> SweepDefinition:
         definition = file_definition(options.file)
     else:
         definition = SweepDefinition()
+    # Parameters, engine and title of the file or preset are those of its own study.
     if options.study is not None and options.study != definition.study:
         definition = replace(definition, study=options.study, vary={}, set={}, engine="", title="")
     definition = replace(

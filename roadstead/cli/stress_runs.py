@@ -118,6 +118,7 @@ def _work(
     runs: list[dict[str, Plain]] = [
         {"values": cast("dict[str, Plain]", values), "seed": seed} for values, seed in sweep.runs()
     ]
+    # Models need no input and no folder: their tasks stay small for processes on other machines.
     if definition.study != PRODUCT:
         return Work("model", {"study": definition.study}, tuple(runs))
     shared: dict[str, Plain] = {

@@ -93,6 +93,7 @@ def prepare(
     """Check the options, read the inputs and make the plan. Raises InputError or UsageError."""
     source.check(options.config)
     options.check()
+    # Wrong options are reported before the modules for reading and deciding are loaded.
     from roadstead.cli import plan as plans
     from roadstead.cli.schedule_run import print_notes
     from roadstead.cli.sources import load
@@ -107,6 +108,8 @@ def prepare(
     else:
         moment = _at_moment(source.run, source.at, options.plugin)
         loaded = moment.loaded
+        # A recorded run is continued with its own configuration unless the user asks about
+        # another.
         has_given_config = options.config is not None or options.preset is not None
         config = plans.read_config(options) if has_given_config else moment.config
         settings = settings if options.settings is not None else moment.settings_with(options.seed)

@@ -285,6 +285,7 @@ class DevicePools:
 
     def _is_seen_from(self, entry: _SliceDevices, node: str, labels: dict[str, str]) -> bool:
         facts = entry.slice
+        # As upstream, a slice that uses a field of a disabled feature is ignored.
         if facts.placed_per_device is not None and not self._gates.partitionable:
             return False
         place = facts.placement

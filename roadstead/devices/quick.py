@@ -88,6 +88,8 @@ class QuickAnswers:
         for index, pool in enumerate(pools):
             if not missing:
                 break
+            # Choices of such a pool depend on each other, or the search fails: only it has the
+            # answer.
             if pool.needs_search or pool.invalid:
                 return None
             bits = chosen_bits.get(index, 0)

@@ -70,6 +70,7 @@ def _found(
                     found.hidden[device.id] = why
                 else:
                     free += 1
+        # Mode All needs every matching device, and at least one.
         found.too_few += free < (max(matching, 1) if choice.is_all else choice.facts.count)
     return found
 

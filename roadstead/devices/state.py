@@ -84,6 +84,8 @@ class DeviceState:
                 made.append(key)
             else:
                 before.append(old)
+        # Old states are read before anything changes, and removals come first: a new claim may
+        # have the name of a removed one.
         if removed:
             before += [known[key] for key in removed if key in known]
             for key in removed:

@@ -93,6 +93,8 @@ class Extenders:
         """Return the nodes that pass all; ExtenderError if one fails that is not ignorable."""
         passed = ExtenderResult(list(nodes))
         for extender in self._interested(pod.facts):
+            # As upstream (findNodesThatPassExtenders): an extender gets the nodes that the one
+            # before left, and none is called without nodes.
             if not passed.nodes:
                 break
             try:
@@ -104,6 +106,8 @@ class Extenders:
                 continue
             for name, why in reply.failed.items():
                 passed.refused[name] = Status(Code.UNSCHEDULABLE, (why,), EXTENDER)
+            # Written last: a node that an extender names in both maps is unresolvable, as
+            # upstream.
             for name, why in reply.unresolvable.items():
                 code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
                 passed.refused[name] = Status(code, (why,), EXTENDER)

@@ -85,6 +85,8 @@ def compile_pod(
     affinity, preferred_affinity = _pod_affinity(pod_terms.pod_affinity, namespace)
     anti_affinity, preferred_anti = _pod_affinity(pod_terms.pod_anti_affinity, namespace)
     claims = _device_claims(pod) if spec.resource_claims else ()
+    # Only resources that a DeviceClass names can become a claim, which the scheduler creates after
+    # its decision. Until then the facts carry the requests of that claim.
     if device_resources and any(
         amount and name in device_resources for name, amount in pod_amounts.requests
     ):
@@ -109,7 +111,9 @@ def compile_pod(
         required_node_terms=required,
         preferred_node_terms=preferred,
         tolerations=_tolerations(spec.tolerations),
+        # Init containers end before others start, which frees their ports; sidecars keep theirs.
         host_ports=_host_ports(_long_running(spec)),
+        # As upstream's ImageLocality, images of init containers count, too.
         images=_images(spec.init_containers) + _images(spec.containers),
         container_count=len(spec.init_containers) + len(spec.containers),
         scheduling_gates=tuple(each.name for each in spec.scheduling_gates),
@@ -120,6 +124,8 @@ def compile_pod(
         spread_constraints=tuple(map(_spread_constraint, spec.topology_spread_constraints)),
         volumes=tuple(_volumes(spec.volumes, identity)) if spec.volumes else (),
         device_claims=claims,
+        # A UID makes the facts differ from those of all other pods. Pods without claims have none
+        # here, so that equal pods share a class.
         claims_as=PodReference(identity.uid, meta.name) if claims else None,
         owner=_owner(meta.controller) if meta.owner_references else None,
         pod_group=membership(meta.labels, meta.annotations),

@@ -112,6 +112,7 @@ def compile_volume(volume: objects.PersistentVolume) -> VolumeFacts:
     in_tree, migrated, error = _translated(volume)
     return VolumeFacts(
         name=meta.name,
+        # As upstream (GetPersistentVolumeClass), the beta annotation overrides the field.
         storage_class=meta.annotations.get(BETA_CLASS, spec.storage_class_name),
         capacity_bytes=_bytes(spec.capacity.get("storage")) or 0,
         access_modes=tuple(spec.access_modes),

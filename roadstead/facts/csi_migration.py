@@ -116,6 +116,7 @@ def persistent_terms(plugin: str, terms: NodeTerms, labels: Mapping[str, str]) -
     if key is None:
         return terms
     zone, region = _topology_labels(terms, labels)
+    # Terms of the volume override its labels, which provisioners before node affinity wrote.
     if any(each.values for each in _expressions(terms) if each.key == zone):
         terms = _renamed(terms, zone, key)
     elif zone in labels:

@@ -40,6 +40,7 @@ def parse_label_selector(manifest: objects.LabelSelector | None) -> LabelSelecto
     """
     if manifest is None:
         return None
+    # Most selectors have one label: equal ones share a cached object, without a second validation.
     if not manifest.match_expressions and len(manifest.match_labels) == 1:
         return _selector_of_label(*next(iter(manifest.match_labels.items())))
     requirements = [

@@ -66,6 +66,7 @@ def plugins_of_file(file: str, directory: str) -> tuple[str, ...]:
     if origin is None or Path(origin).resolve() != path.resolve():
         rule = f"bears the name of a module that is installed ({origin or 'built in'}): rename it"
         raise _refusal(file, rule)
+    # Classes that the file imports are not its own.
     found = tuple(
         f"{path.stem}:{name}"
         for name, each in vars(module).items()

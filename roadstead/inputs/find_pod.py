@@ -64,6 +64,7 @@ def find_pod(inputs: RunInputs, name: str) -> FoundPod:
     """
     kind, name_or_key = kind_of(name)
     pods = list(_pods(inputs))
+    # A complete name is first, so that every pod can be named whatever workloads exist.
     if not kind or kind == "Pod":
         same = [each for each in pods if name_or_key in (each.identity.key, each.identity.name)]
         if len(same) == 1:

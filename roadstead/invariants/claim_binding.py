@@ -99,6 +99,8 @@ class ClaimBinding:
         binds, changes = self._binds, self._changes
         self._binds, self._changes = [], []
         nodes = _nodes_of_claims(binds) if changes else {}
+        # Claims of devices are changed first: the pods of the commit are checked against the
+        # allocations that it contains.
         for change in [each for each in changes if is_of_devices(_claims_in(each))]:
             changes.remove(change)
             yield from self._change_devices(change, nodes)
@@ -113,6 +115,7 @@ class ClaimBinding:
             if filters is None or "DynamicResources" in filters:
                 for text in self.devices.pod_errors(record.facts, record.uid, node):
                     yield record, "I2", text
+            # Pods of one commit count against each other's limits.
             self.storage.put(record.uid, record.node_name, record.facts)
         for change in changes:
             keys = ", ".join(each.key for each in _claims_in(change).claims)
@@ -215,6 +218,7 @@ def _unavailable(
 ) -> Iterator[str]:
     """Yield why an existing volume was not free, unless it was reserved for the claim."""
     before = storage.volumes.get(volume.name)
+    # A volume that did not exist was provisioned; `_not_provisionable` checks those.
     if before is None:
         return
     if replace(before, claim=volume.claim, phase=volume.phase) != volume:
@@ -223,6 +227,7 @@ def _unavailable(
         yield f"volume {volume.name} is being deleted"
     owner = before.claim
     if owner is not None:
+        # A reference without a UID reserves the volume for any claim of this name.
         is_own = (owner.namespace, owner.name) == (claim.namespace, claim.name)
         if not is_own or owner.uid not in ("", claim.uid):
             yield f"volume {volume.name} is that of claim {owner.namespace}/{owner.name}"
@@ -250,10 +255,12 @@ def _not_provisionable(
     if tuple(volume.access_modes) != tuple(claim.access_modes):
         yield f"volume {volume.name} has not the access modes of claim {claim.key}"
     provisioner = storage_class.provisioner
+    # A migrated in-tree provisioner leaves the work to its CSI driver.
     if volume.csi is None or volume.csi.driver not in (provisioner, CSI_DRIVER_OF.get(provisioner)):
         yield f"volume {volume.name} was not made by {provisioner}"
     labels = dict(node.labels)
     terms = storage_class.allowed_topologies
+    # As upstream, a term without requirements matches no node.
     if terms and not any(
         bool(term) and all(labels.get(key) in values for key, values in term) for term in terms
     ):

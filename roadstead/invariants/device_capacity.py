@@ -24,6 +24,7 @@ def capacity_errors(
     capacities = {each.name: each for each in device.capacity}
     for name in wanted.keys() - capacities.keys():
         yield f"has no capacity {name}, which is requested"
+    # A device for one claim is allocated as a whole: a request must fit, and nothing is consumed.
     if not device.allows_several:
         for name, amount in wanted.items():
             if name in capacities and amount > amount_of(capacities[name].amount):

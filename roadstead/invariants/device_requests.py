@@ -192,6 +192,7 @@ def _device_errors(
         for taint in inventory.taints_of(result.driver, result.pool, device):
             if not tolerated(taint, facts.tolerations):
                 yield f"has the taint {taint.key}, which is not tolerated"
+    # Upstream's search does not see devices that use a feature whose gate is off.
     if device.consumes and inventory.is_off(PARTITIONABLE):
         yield f"consumes counters, which needs {PARTITIONABLE}"
     if device.binding_conditions and inventory.is_off(BINDING_CONDITIONS):
@@ -258,6 +259,8 @@ def _constraint_errors(
             yield f"device {_text(each.id)} has no attribute {name}"
         else:
             values.add((attribute.kind, attribute.value))
+    # As upstream, values are compared from the second device on; before that an attribute without
+    # a value does no harm.
     if constraint.match_attribute is not None and len(concerned) > 1:
         if len(values) > 1:
             yield f"devices differ in attribute {name}"

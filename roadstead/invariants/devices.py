@@ -105,6 +105,7 @@ class Devices:
         nodes: of the pods that the commit binds, by the keys of their claims, and by UID.
         """
         consumers = len(claim.reserved_for)
+        # The input may have claims with more consumers than the API allows; no commit may add one.
         if consumers > max(CLAIM_MAX_CONSUMERS, len(before.reserved_for) if before else 0):
             rule = f"at most {CLAIM_MAX_CONSUMERS} may use it"
             yield f"claim {claim.key} names {consumers} pods; {rule}"
@@ -113,6 +114,7 @@ class Devices:
         elif before is not None and _request_of(before) != _request_of(claim):
             yield f"claim {claim.key} is not as it was before, but for its devices and pods"
         known = None if before is None else before.allocation
+        # An allocation is checked once, when it is made: slices may change while it is in use.
         if claim.allocation is None or claim.allocation == known:
             return
         if known is not None:

@@ -105,6 +105,8 @@ def check_zones(tables: RunRows) -> Iterator[RunViolation]:
             changes.append((pod.bound_us, pod.node, 1, None))
             if pod.ended_us is not None:
                 changes.append((pod.ended_us, pod.node, -1, None))
+    # The sort is stable, and rows of nodes are before those of pods: a pod that is bound when its
+    # node changes the zone counts in the new one.
     changes.sort(key=lambda each: each[0])
     rows: defaultdict[int, dict[str, float]] = defaultdict(dict)
     for row in tables.samples:
@@ -118,6 +120,7 @@ def check_zones(tables: RunRows) -> Iterator[RunViolation]:
         while position < len(changes) and changes[position][0] <= time_us:
             _, node, change, zone = changes[position]
             if zone is not None:
+                # The pods of a node move with it to its new zone.
                 in_zone[zone_of.get(node, "")] -= on_node[node]
                 in_zone[zone] += on_node[node]
                 zone_of[node] = zone

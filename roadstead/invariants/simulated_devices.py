@@ -163,6 +163,8 @@ class _Allocations:
         remaining = self.on_device[row.device]
         remaining.remove(found)
         known = self.devices.get(row.device)
+        # A shared device consumes its counters once, however many claims have a share; admin
+        # access consumes none.
         is_last = all(each.has_admin_access for each in remaining)
         if known is not None and is_last and not found.has_admin_access:
             for name, text in known.consumes.items():

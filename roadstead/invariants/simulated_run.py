@@ -63,6 +63,7 @@ def _check_pods(pods: Iterable[PodRow]) -> Iterator[RunViolation]:
             yield RunViolation("one place", pod.uid, text)
         if (pod.ended_us is None) != (pod.ending is None):
             yield RunViolation("one place", pod.uid, "has an end without a time, or the opposite")
+    # Pods are numbered from 0 as they are created: a gap is a pod that was lost.
     if numbers != set(range(len(numbers))):
         missing = min(set(range(len(numbers))) - numbers)
         yield RunViolation("conservation", f"pod {missing}", "was created and is in no row")
@@ -145,6 +146,7 @@ def _check_bind(
         yield RunViolation("capacity", name, f"{where}: {count} pods, and room for {limit}")
     from_devices = tables.from_devices.get(pod.pod_class, frozenset())
     for resource, amount in tables.requests[pod.pod_class].items():
+        # Devices serve the resource on this node: allocations are checked, not a sum of requests.
         if resource in from_devices and resource not in allocatable:
             continue
         if amount and used[resource] > allocatable.get(resource, 0):
@@ -172,6 +174,7 @@ def _check_samples(tables: RunRows) -> Iterator[RunViolation]:
     for row in sorted(tables.samples, key=lambda each: each.time_us):
         if row.zone or row.metric not in ("pending", "running", "ended"):
             continue
+        # Samples are the last phase of their time: they count all its events.
         while position < len(events) and events[position][0] <= row.time_us:
             _, metric, change = events[position]
             counts[metric] += change

@@ -37,6 +37,8 @@ def _counts(
     counts: dict[str, int] = {}
     selector = constraint.effective_selector(dict(pod.labels))
     for node in world.nodes.values():
+        # As upstream (calPreFilterState), a node that lacks the key of any hard constraint counts
+        # for none of them.
         if any(label_value(node, each.topology_key) is None for each in hard):
             continue
         if constraint.node_affinity_policy == "Honor" and not matches_node_affinity(pod, node):
@@ -45,6 +47,7 @@ def _counts(
             continue
         domain = label_value(node, constraint.topology_key)
         assert domain is not None
+        # As upstream (countPodsMatchSelector), an empty selector counts no pod.
         counts[domain] = counts.get(domain, 0) + sum(
             other.namespace == pod.namespace
             and not other.is_terminating

@@ -175,10 +175,12 @@ def _class_adapter(cls: type, written: Mapping[str, tuple[str, ...]]) -> _Adapte
 
     def adapt(data: object) -> object:
         values = adapt_parts(data)
+        # The decoder refuses data of another shape.
         if not isinstance(values, list) or len(values) != len(in_file):
             return data
         found = missing | dict(zip(in_file, values, strict=True))
         for name in retired:
+            # A field that no release reads any more may be dropped only if it is empty.
             if found[name]:
                 raise FieldsError(f"{cls.__name__} has {cut_short(name)}, which is not read")
         return [found[name] for name in names]

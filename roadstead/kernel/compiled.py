@@ -70,6 +70,7 @@ def _set_total(table: RowArrays, totals: Totals, c: int, row: int, group: int, n
         totals.top[c, bucket], totals.tied[c, bucket] = new, 1
     elif new == top:
         totals.tied[c, bucket] += 1
+    # Below the maximum before and after: the best rows are the same.
     elif old < top:
         return
     elif tied > 1:

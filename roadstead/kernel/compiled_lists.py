@@ -134,6 +134,7 @@ def _first(
         is_listed = k < rows.shape[0]
         at = k if is_listed else k - rows.shape[0]
         row = rows[at] if is_listed else lists.changed_rows[at]
+        # A changed row is examined with its current total, in the second part of the loop.
         if is_listed and (row == END or lists.changed_index[row] >= 0):
             continue
         if (listed[at] if is_listed else lists.current_totals[at]) != highest:

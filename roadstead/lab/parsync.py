@@ -172,6 +172,8 @@ def fill_gap(model: GapModel, slots: int, seed: int) -> tuple[int, int]:
                 picks.append(_pick_freshest_first(pool, view, partition, count, random))
             else:
                 picks.append(pool.pick(view, slice(0, slots), count, random))
+        # All schedulers pick before any pick is assigned: they run at the same time and do not see
+        # each other's picks of this step.
         assigned = assign_slots(pool, seen, picks, random)
         waiting -= assigned.won
         placed += len(assigned.slots)

@@ -111,6 +111,7 @@ def sampled(sample: int, score: Score) -> Place:
             chosen.append(row)
             room_left[row] -= 1
             free[row] -= request
+            # Only the chosen machine changed: one new score per task, not one per machine.
             if room_left[row]:
                 one = slice(row, row + 1)
                 scores[one] = score(free[one] - request, capacity[one])

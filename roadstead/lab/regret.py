@@ -54,6 +54,7 @@ def score_regret(
             signature = profile.signature_of(pod_class, identity.uid)
             pod = PodInCycle(identity.uid, identity.key, pod_class, signature)
             regrets.append(_regret(cycle.explain(pod), node_name))
+        # In the order of placement: each decision is compared with the best node of its own time.
         table.add_pod(node_name, pod_class)
     return sum(regrets) / len(regrets) if regrets else 0.0
 

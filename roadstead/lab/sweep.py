@@ -112,6 +112,7 @@ def make_sweep(
         if name in fixed:
             raise InputError("is both swept and fixed", source=source, field=name)
         parsed = tuple(parameter.parse(value, source) for value in values)
+        # Compared after parsing, by which 1 and 1.0 are one value.
         if len(set(parsed)) < len(parsed):
             raise InputError("has a value twice", source=source, field=name)
         parsed_axes.append((name, parsed))

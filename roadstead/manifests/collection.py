@@ -272,6 +272,8 @@ class _ManifestCollector:
         priority_classes = {
             each.metadata.name: each for each in (*earlier_classes, *self._of(PriorityClass))
         }
+        # Priorities are resolved now and not while documents are read: a PriorityClass may follow
+        # the pods that name it.
         pods = [
             default_pod(pod, priority_classes, source=source)
             for pod, source in zip(self._of(Pod), self._pod_sources, strict=True)

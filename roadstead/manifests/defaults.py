@@ -215,6 +215,7 @@ def _pod_level_requests(
     limits = _rounded(resources.limits)
     requests: dict[str, Quantity] = dict(_rounded(resources.requests))
     for name, value in of_containers.items():
+        # As upstream: huge pages are not overcommitted, so that their request is the limit.
         if is_pod_level(name) and not name.startswith(HUGE_PAGES_PREFIX):
             requests.setdefault(name, value)
     for name, value in limits.items():

@@ -51,6 +51,7 @@ class DeviceClaims:
             name = each.resource_claim_template_name
             if name is None or each.name in known:
                 continue
+            # The input may have the claim although the pod's status does not name it yet.
             claim = self._created_earlier.get((pod_identity(pod).uid, each.name))
             template = self._templates.get((namespace, name))
             if claim is None and template is not None:

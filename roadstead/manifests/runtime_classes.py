@@ -36,6 +36,8 @@ class RuntimeClasses:
             return spec
         changes: dict[str, object] = {}
         overhead = runtime.overhead.pod_fixed
+        # As the admission plugin: what the pod sets itself is never overridden, and a
+        # contradiction is refused.
         if overhead and spec.overhead and spec.overhead != overhead:
             raise RefusedError(f"spec.overhead is not that of RuntimeClass {cut_short(name)}")
         if overhead and not spec.overhead:

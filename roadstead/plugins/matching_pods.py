@@ -184,6 +184,7 @@ class MatchingPods:
             return self._count(table, range(len(table)), namespace, selector)
         of_table = self._of_table(table)
         cached = of_table.get((namespace, selector))
+        # Nodes were added, removed or changed: counts by row are outdated as a whole.
         if cached is None or cached.node_version != table.node_version:
             counts = self._count(table, range(len(table)), namespace, selector)
             cached = of_table[namespace, selector] = _CachedCounts(

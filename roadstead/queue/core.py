@@ -94,6 +94,8 @@ class QueueCore(Generic[EventT]):
                 refused.append(uid)
             else:
                 accepted[uid] = self._new_entry(identity, facts, now_s)
+        # Before the updates: the batch may name a new pod twice, and its second facts update the
+        # first.
         self._requeueing.enter_new(list(accepted.values()), now_s)
         for uid, facts in repeated:
             self._update(queued[uid], facts, now_s, None)

@@ -166,6 +166,7 @@ def print_shrink(console: Console, result: ShrinkResult) -> None:
         line = Text(f"None of {result.candidates:,} nodes can go", style="bold yellow")
     line.append(f" ({printable(result.source)})", style="not bold")
     console.print(line, highlight=False)
+    # These pods fit on no node even if none is removed, so they forbid no removal.
     if result.pending_before:
         console.print(
             Text(f"Pods of the input that are pending in any case: {result.pending_before:,}")

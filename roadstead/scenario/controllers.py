@@ -129,6 +129,8 @@ class ControllerCompiler:
             replicas = _first_set(entry.replicas, _replicas(first.manifest), 1)
         else:
             replicas = _completions(first.manifest, entry) if isinstance(entry, JobEntry) else 0
+        # Facts of every ordinal of a StatefulSet are made once, here; so the largest size that the
+        # scenario ever sets is bounded.
         max_replicas = max([replicas, *(step.replicas for step in getattr(entry, "scale", ()))])
         if kind == "StatefulSet" and max_replicas > ORDINALS_MAX:
             rule = f"is more than a StatefulSet of a scenario may have ({ORDINALS_MAX:,} pods)"
@@ -312,6 +314,8 @@ def _with_parameters(
             unavailable = parsed.share((*_DAEMON_SET_ROLLING_UPDATE, "maxUnavailable"))
         return replace(
             plan,
+            # The simulated rollout of a DaemonSet deletes a pod before it creates the new one,
+            # which is upstream's default.
             max_surge=Share(0),
             max_unavailable=share_of(unavailable, Share(1)),
             updates_on_delete=_updates_on_delete(parsed),

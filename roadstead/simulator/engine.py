@@ -152,6 +152,9 @@ class Engine:
             horizon_us = min(horizon_us, until_us + 1)
         arrival = next(self._arrivals, None)
         while True:
+            # Arrivals are read one ahead from their sources and are not in the heap: a workload of
+            # millions of pods needs no memory before they arrive. Events of one time are in the
+            # order of their phases.
             if (
                 arrival is not None
                 and arrival.at_us < horizon_us
@@ -166,6 +169,7 @@ class Engine:
                 handle(subject)
             else:
                 break
+            # The next event may be of the same time: it must find the effects of this one.
             if self._commands or self.simulated_pods.counts[LifeState.PENDING]:
                 self._run_until_idle()
             if self._has_claims:
@@ -228,6 +232,7 @@ class Engine:
 
     def _create(self, new: NewPod, source: int = -1, controller: int = -1) -> SimulatedPod:
         uid = new.uid or f"{new.namespace}/{new.name}"
+        # As in a cluster, a pod of a StatefulSet has the name of its predecessor and another UID.
         if new.reuses_name:
             used = self._names_used[uid]
             self._names_used[uid] += 1

@@ -176,6 +176,8 @@ def play(
         read_processor_s=read_processor_s,
         read_memory_bytes=read_memory_bytes,
     )
+    # Pods that have not ended are counted when their rows are written: waits and endings are
+    # complete only after this call.
     recorder.close(engine)
     counts, (waits, waits_of) = engine.simulated_pods.counts, recorder.counts.waits()
     return RunSummary(

@@ -138,6 +138,7 @@ def _read(file: BinaryIO, path: Path) -> tuple[dict[str, Plain], dict[int, Plain
     content = file.read()
     complete_bytes = content.rfind(b"\n") + 1
     lines = content[:complete_bytes].splitlines()
+    # A process that was killed while it wrote leaves part of a line; its task is run again.
     if complete_bytes < len(content) and file.writable():
         file.truncate(complete_bytes)
     if not lines:

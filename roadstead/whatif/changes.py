@@ -110,6 +110,8 @@ def _node_terms(facts: PodFacts) -> Iterator[Change]:
                     replace(term, **{name: remaining}),
                     *terms[index + 1 :],
                 )
+            # A term without requirements matches no node. Of several terms the others would
+            # remain, and they refused the node before.
             elif len(terms) == 1:
                 terms_left = None
             else:

@@ -309,6 +309,7 @@ class _GrowthSearch:
         on_added = {uid: node for uid, node in outcome.placed.items() if node in added}
         requested: dict[str, Counter[str]] = {}
         placed: Counter[str] = Counter()
+        # Results of a run name nodes; the answer is by shape.
         shape_of = {
             each.node(number).name: each.name
             for each, count in zip(self._shapes, counts, strict=True)
@@ -317,6 +318,7 @@ class _GrowthSearch:
         for uid, node in on_added.items():
             placed[shape_of[node]] += 1
             requested.setdefault(shape_of[node], Counter()).update(dict(pods[uid][1].requests))
+        # A pod that is preempted by a pending one lacks a node at the end, as a pending one does.
         evicted = tuple(
             PendingPod(each.pod, each.uid, f"preempted by {each.preemptor}")
             for each in outcome.preempted

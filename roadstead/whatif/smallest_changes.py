@@ -102,6 +102,8 @@ class _ChangeSearch:
         higher = sorted(each for each in priorities if facts.priority <= each <= PRIORITY_MAX)
         low, high = 0, len(higher)
         best: AdmittingChange | None = None
+        # Each try is a run. A higher priority may evict all that a lower one may, so the smallest
+        # that suffices is found by bisection.
         while low < high:
             middle = (low + high) // 2
             priority = higher[middle] + 1

@@ -141,8 +141,8 @@ class ExtendedReplay:
             fields: Json = {"message": decision.diagnosis.message(suffix)}
             if answer is None:
                 return fields
-            said = post_filter_fields(answer)
-            kept = {k: v for k, v in said.items() if k in _mapping(entry.get("postFilter"))}
+            nominated = post_filter_fields(answer)
+            kept = {k: v for k, v in nominated.items() if k in _mapping(entry.get("postFilter"))}
             return fields | {"postFilter": kept}
         fields = {"chosen": decision.node_name}
         if decision.feasible > 1:

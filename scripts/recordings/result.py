@@ -61,8 +61,10 @@ class RecordingResult:
 
     def validate(self) -> None:
         """Assert that every decision was counted either as compared or as unsupported."""
-        told = self.compared + self.unsupported.total()
-        assert told == self.decisions, f"{told} of {self.decisions} decisions are accounted for"
+        counted = self.compared + self.unsupported.total()
+        assert counted == self.decisions, (
+            f"{counted} of {self.decisions} decisions are accounted for"
+        )
 
 
 def differing(ours: Json, theirs: Json) -> list[str]:

@@ -1,8 +1,8 @@
 """Replaying a recorded sequence in which nodes are sampled, by one goroutine upstream.
 
-Besides what every sequence holds, a step says in which order nodes were visited, from which on, how
-many were evaluated, and which of them were feasible. Where the kernel decides, it keeps no list of
-the nodes that it visited: what is told of them one by one is left out there.
+A step records, beside the fields of every sequence, the order in which nodes were visited, the
+first node, the number of evaluated nodes and the feasible ones. The kernel keeps no list of the
+nodes that it visited: fields about single nodes are not compared for its decisions.
 """
 
 from __future__ import annotations
@@ -109,13 +109,13 @@ class SampledReplay(Replay):
         return has_left or ours.get("next", self._steps[at]["next"]) != self._steps[at]["next"]
 
     def _schedule(self, at: int) -> int:
-        settled = super()._schedule(at)
+        decided_count = super()._schedule(at)
         self._node_search.samples.clear()
-        if settled:
-            start = self._steps[at + settled - 1]["next"]
+        if decided_count:
+            start = self._steps[at + decided_count - 1]["next"]
             assert isinstance(start, int)
             self._node_search.start = start
-        return settled
+        return decided_count
 
 
 def _search_fields(search: Search) -> Json:

@@ -110,7 +110,7 @@ async def test_a_token_that_names_another_request_is_an_error_that_changes_nothi
     assert await bound(binder) == {"uid-a": "n1"}
 
 
-async def test_a_bind_that_overfills_a_node_is_refused_whatever_the_scheduler_read():
+async def test_a_bind_that_overfills_a_node_is_refused_at_any_read_version():
     binder = await binder_of("a", "b", "c")
 
     answers = await bind(binder, "a", "b", "c")
@@ -254,8 +254,8 @@ async def test_a_grown_journal_is_replaced_by_a_snapshot(monkeypatch):
     assert any(name.endswith(".snapshot") for name in disk.names())
     again = BinderActor(plan_of(), NOBODY, FileJournal(disk))
     assert (await again.nodes_page(ALL)).total == 2
-    words = await again.pod_nodes(Uids(tuple(f"uid-{name}" for name in names)))
-    assert words == PodNodes(("n1",) * len(names))
+    placements = await again.pod_nodes(Uids(tuple(f"uid-{name}" for name in names)))
+    assert placements == PodNodes(("n1",) * len(names))
 
 
 async def test_a_journal_that_has_not_grown_is_left_unchanged():
@@ -323,9 +323,9 @@ async def test_attempts_that_the_binder_reports_as_void_are_never_committed():
     await bind(binder, "a")
     tokens = ("scheduler-0/1/a/1", "scheduler-0/1/b/1", "scheduler-0/1/c/1")
 
-    words = await binder.resolve(ResolveAttempts(("uid-a", "uid-b", "uid-c"), tokens))
+    placements = await binder.resolve(ResolveAttempts(("uid-a", "uid-b", "uid-c"), tokens))
 
-    assert words == PodNodes(("n1", "", None))
+    assert placements == PodNodes(("n1", "", None))
     assert await causes(binder, "b") == ["expired"]
     assert await causes(binder, "b", attempt=2) == [""]
 
@@ -382,7 +382,7 @@ async def test_nodes_and_pods_sent_twice_change_nothing():
     assert counts_of(binder.core) == before
 
 
-async def test_status_reports_what_is_committed():
+async def test_status_reports_committed_pods():
     binder = await binder_of("a", "b")
     await bind(binder, "a", "b")
 
@@ -442,9 +442,9 @@ async def test_all_evicted_pods_are_returned_after_any_time():
     for name in "ab":
         await binder.evict(Evict((f"uid-{name}",), ("default/c",)))
 
-    told = await binder.evicted_pods(NOTHING)
+    evicted = await binder.evicted_pods(NOTHING)
 
-    assert [(pod.key, facts.namespace) for pod, facts in told.pods()] == [
+    assert [(pod.key, facts.namespace) for pod, facts in evicted.pods()] == [
         ("default/a", "default"),
         ("default/b", "default"),
     ]

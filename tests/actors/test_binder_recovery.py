@@ -69,9 +69,9 @@ def test_a_binder_that_ends_at_its_start_leaves_a_complete_journal_or_none(diges
     with suppress(BinderHaltedError):
         BinderActor(plan, NOBODY, _DyingJournal(disk)).release()
 
-    told = BinderActor(plan, NOBODY, FileJournal(disk)).binder.journal.subjects
+    subjects = BinderActor(plan, NOBODY, FileJournal(disk)).binder.journal.subjects
 
-    assert list(map(type, told)) == [ClusterFacts, Rules, *[RunMark] * bool(digest)]
+    assert list(map(type, subjects)) == [ClusterFacts, Rules, *[RunMark] * bool(digest)]
 
 
 @pytest.fixture(params=[BY_JOURNAL, BY_SNAPSHOT], ids=["journal", "snapshot"])
@@ -110,21 +110,21 @@ async def test_the_next_binder_commits_after_the_records_of_the_last_one():
         last = world.next_life()
         assert world.binder.core.last_lsn == world.binder.core.flushed_lsn == last.core.last_lsn
 
-    words = await world.binder.pod_nodes(Uids(("uid-a", "uid-b", "uid-c")))
-    assert words == PodNodes(("n1", "n1", "n1"))
+    placements = await world.binder.pod_nodes(Uids(("uid-a", "uid-b", "uid-c")))
+    assert placements == PodNodes(("n1", "n1", "n1"))
     assert world.binder.core.current_epoch("scheduler-0") == 3
 
 
 @pytest.mark.usefixtures("_short_or_long_journal")
 async def test_every_binder_restores_the_cluster_and_the_rules_of_the_profiles():
     world = await World().with_pods("a")
-    told = world.binder.binder.journal.subjects
-    assert [type(each) for each in told] == [ClusterFacts, Rules]
+    subjects = world.binder.binder.journal.subjects
+    assert [type(each) for each in subjects] == [ClusterFacts, Rules]
 
     await world.bind("a")
     for _ in range(2):
         world.next_life()
-        assert world.binder.binder.journal.subjects == told
+        assert world.binder.binder.journal.subjects == subjects
         # This write makes a snapshot if each group makes one.
         await world.bind("a")
 
@@ -157,9 +157,9 @@ async def test_an_evicted_pod_is_returned_with_its_facts_at_the_eviction():
     await world.bind("victim")
     await world.binder.evict(Evict(("uid-victim",), ("default/urgent",)))
 
-    told = await world.binder.evicted_pods(NOTHING)
+    evicted = await world.binder.evicted_pods(NOTHING)
 
-    assert [(who.key, facts) for who, facts in told.pods()] == [("default/victim", SMALL)]
+    assert [(who.key, facts) for who, facts in evicted.pods()] == [("default/victim", SMALL)]
 
 
 @pytest.mark.usefixtures("_short_or_long_journal")
@@ -200,7 +200,7 @@ def claiming(name, number, plan):
 
 
 @pytest.mark.usefixtures("_short_or_long_journal")
-async def test_the_next_binder_knows_which_claims_are_bound_to_which_volumes():
+async def test_the_next_binder_restores_the_volumes_of_bound_claims():
     facts = storage(waiting("local"), claim("c1"), volume("v1"))
     plan = replace(plan_of(), cluster=ClusterFacts(storage=facts))
     world = await World(plan).with_pods("plain")

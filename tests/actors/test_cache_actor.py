@@ -46,7 +46,7 @@ class World:
         """Return (number, kind, node) of every delta that was sent to a follower."""
         return [
             (seq, kind, name)
-            for batch in self.followers[follower].told("apply")
+            for batch in self.followers[follower].received("apply")
             for seq, (kind, name) in enumerate(
                 [
                     *(("add_node", name) for name in batch.new_nodes.names),
@@ -62,7 +62,7 @@ class World:
         await turns()
         return answer
 
-    async def settle(self, *, forget=(), finish=(), confirm=()):
+    async def update(self, *, forget=(), finish=(), confirm=()):
         def pairs(names):
             return tuple((f"uid-{name}", f"t-{name}") for name in names)
 
@@ -93,7 +93,7 @@ async def test_nodes_of_a_partition_are_sent_with_its_number():
 
     await cache.add_nodes(node_batch((node("b2", labels={ZONE: "b"}),)))
 
-    first, second = scheduler.told("apply")
+    first, second = scheduler.received("apply")
     assert sorted(first.partitions) == [0, 1]
     assert second.partitions == first.partitions[1:]
 
@@ -177,7 +177,7 @@ async def test_a_forgotten_pod_is_removed_from_the_tables():
     world = await World().with_nodes()
     await world.assume("p")
 
-    answer = await world.settle(forget=["p"])
+    answer = await world.update(forget=["p"])
 
     assert world.streamed()[-1] == (4, "remove_pod", "a1")
     assert answer.seq == 4
@@ -188,7 +188,7 @@ async def test_a_repeated_forget_is_streamed_once():
     world = await World().with_nodes()
     await world.assume("p")
 
-    first, second = await world.settle(forget=["p"]), await world.settle(forget=["p"])
+    first, second = await world.update(forget=["p"]), await world.update(forget=["p"])
 
     assert first == second
 
@@ -196,9 +196,9 @@ async def test_a_repeated_forget_is_streamed_once():
 async def test_a_confirmed_pod_stays_and_changes_nothing_for_the_followers():
     world = await World().with_nodes()
     await world.assume("p")
-    await world.settle(finish=["p"])
+    await world.update(finish=["p"])
 
-    answer = await world.settle(confirm=["p"])
+    answer = await world.update(confirm=["p"])
 
     assert world.state_of("p") is CacheState.ADDED
     assert answer.seq == 3
@@ -207,9 +207,9 @@ async def test_a_confirmed_pod_stays_and_changes_nothing_for_the_followers():
 async def test_a_confirmed_pod_can_not_be_forgotten():
     world = await World().with_nodes()
     await world.assume("p")
-    await world.settle(confirm=["p"])
+    await world.update(confirm=["p"])
 
-    await world.settle(forget=["p"])
+    await world.update(forget=["p"])
 
     assert world.state_of("p") is CacheState.ADDED
 
@@ -217,7 +217,7 @@ async def test_a_confirmed_pod_can_not_be_forgotten():
 async def test_confirming_nothing_returns_the_number_of_the_last_change():
     world = await World().with_nodes()
 
-    assert (await world.settle()).seq == 2
+    assert (await world.update()).seq == 2
 
 
 async def test_deltas_encode_each_class_once_and_pods_by_its_index():
@@ -227,7 +227,7 @@ async def test_deltas_encode_each_class_once_and_pods_by_its_index():
 
     await world.assume("p", "q")
 
-    batch = world.followers[0].told("apply")[-1]
+    batch = world.followers[0].received("apply")[-1]
     assert (len(batch.classes), batch.pods, batch.nodes) == (1, (0, 0), ())
 
 
@@ -265,7 +265,7 @@ async def test_every_type_of_delta_updates_a_follower_to_the_state_of_the_cache(
     assert follower.table.nominations.to("a1") == {follower.table.classes.pod_class(urgent): 1}
     assert [*lines(follower.table)] == ["a1"]
     assert lines(follower.table) == lines(cache.core.placements.store.table)
-    assert {DeltaKind(kind) for batch in crossing.told("apply") for kind in batch.kinds} == set(
+    assert {DeltaKind(kind) for batch in crossing.received("apply") for kind in batch.kinds} == set(
         DeltaKind
     )
 

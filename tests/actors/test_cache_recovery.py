@@ -38,14 +38,14 @@ class World:
     def __init__(self, nodes_of=(), facts=None):
         self.plan = replace(plan_of(), cluster=ClusterFacts(storage=facts or storage()))
         self.scheduler = Fake("scheduler-0", apply=CHANGES_APPLIED, restore=NOTHING)
-        self.said = dict(nodes_of)
-        self.binder = Fake("binder", resolve=self.word)
+        self.nodes_of = dict(nodes_of)
+        self.binder = Fake("binder", resolve=self.placements_of)
         self.queue = Fake("queue", observe=NOTHING)
         self.directory = Fakes(self.scheduler, self.binder, self.queue)
         self.cache = CacheActor(self.plan, self.directory)
 
-    def word(self, ask):
-        return PodNodes(tuple(self.said.get(uid) for uid in ask.uids))
+    def placements_of(self, ask):
+        return PodNodes(tuple(self.nodes_of.get(uid) for uid in ask.uids))
 
     async def assuming(self, *names, epoch=1, facts=None):
         await self.cache.add_nodes(node_batch((node("n1"), node("n2"))))
@@ -74,7 +74,9 @@ async def test_the_binders_answer_ends_expired_assumptions():
     await world.cache.recovery.expire()
 
     tokens = ("scheduler-0/1/0", "scheduler-0/1/1", "scheduler-0/1/2")
-    assert world.binder.told("resolve") == [ResolveAttempts(("uid-a", "uid-b", "uid-c"), tokens)]
+    assert world.binder.received("resolve") == [
+        ResolveAttempts(("uid-a", "uid-b", "uid-c"), tokens)
+    ]
     assert world.states("a", "b", "c") == [CacheState.ADDED, CacheState.EXPIRED, CacheState.EXPIRED]
     world.cache.core.validate()
 
@@ -84,7 +86,7 @@ async def test_the_queue_receives_the_resources_freed_by_expired_assumptions():
 
     await world.cache.recovery.expire()
 
-    assert world.queue.told("observe") == [ClusterChanges(gone=batch_of("b"))]
+    assert world.queue.received("observe") == [ClusterChanges(gone=batch_of("b"))]
 
 
 async def test_more_assumptions_can_expire_than_deleted_pods_are_remembered(monkeypatch):
@@ -94,7 +96,7 @@ async def test_more_assumptions_can_expire_than_deleted_pods_are_remembered(monk
 
     await world.cache.recovery.expire()
 
-    assert world.queue.told("observe") == [ClusterChanges(gone=batch_of("a", "b", "c"))]
+    assert world.queue.received("observe") == [ClusterChanges(gone=batch_of("a", "b", "c"))]
 
 
 async def test_nothing_is_reported_to_the_queue_if_all_pods_are_bound():
@@ -148,18 +150,18 @@ async def test_deleted_unbound_pods_free_their_resources_when_their_scheduler_en
     await world.cache.end_owner(EndOwner(OWNER, ("uid-a", "uid-b"), ("n1", "")))
 
     assert world.states("a", "b") == [CacheState.ADDED, CacheState.INITIAL]
-    assert world.queue.told("observe") == [ClusterChanges(gone=batch_of("b"))]
+    assert world.queue.received("observe") == [ClusterChanges(gone=batch_of("b"))]
 
 
 async def claim_of_a_pod_deleted_while_assumed():
     """Return a cache that assumed a pod with a claim; the pod was deleted before its bind."""
     facts = storage(waiting("local"), claim("c"), volume("a"))
     world = await World(facts=facts).assuming("p", facts=using("c"))
-    ledger = world.cache.state.volumes.assumed_claims
+    assumed = world.cache.state.volumes.assumed_claims
     committed = StorageLog(tuple(world.cache.state.volumes.log))
     await world.cache.remove_pods(PodRemoval(("uid-p",), revision=1))
-    assert ledger.storage.claims["default/c"].volume_name == "a"
-    return world, ledger, committed
+    assert assumed.storage.claims["default/c"].volume_name == "a"
+    return world, assumed, committed
 
 
 async def test_a_new_cache_sends_earlier_committed_changes_of_claims_to_followers():
@@ -170,10 +172,10 @@ async def test_a_new_cache_sends_earlier_committed_changes_of_claims_to_follower
         await world.cache.load_storage(committed)
     await turns()
 
-    (told,) = world.scheduler.told("apply")
-    assert told.changes == (), "schedulers get them in answers"
+    (batch,) = world.scheduler.received("apply")
+    assert batch.changes == (), "schedulers get them in answers"
     assert world.cache.state.volumes.changes_since(0).changes == committed.changes
-    assert (told.first_seq, told.count) == (1, len(committed.changes))
+    assert (batch.first_seq, batch.count) == (1, len(committed.changes))
 
 
 async def end_of_the_owner(world):
@@ -183,28 +185,28 @@ async def end_of_the_owner(world):
 
 
 async def test_claims_of_a_pod_deleted_while_assumed_are_free_when_its_scheduler_ends():
-    world, ledger, _ = await claim_of_a_pod_deleted_while_assumed()
+    world, assumed, _ = await claim_of_a_pod_deleted_while_assumed()
     world.binder.answers["storage_log"] = StorageLog(())
 
     await end_of_the_owner(world)
 
-    assert ledger.holders() == ()
-    assert ledger.storage.claims["default/c"] == claim("c")
+    assert assumed.holders() == ()
+    assert assumed.storage.claims["default/c"] == claim("c")
     await turns()
-    told = world.cache.state.volumes.changes_since(0).changes
-    assert [change.claims[0].is_bound for change in told] == [True, False]
-    kinds = [kind for each in world.scheduler.told("apply") for kind in each.kinds]
-    assert kinds.count(STORAGE) == len(told)
+    changes = world.cache.state.volumes.changes_since(0).changes
+    assert [change.claims[0].is_bound for change in changes] == [True, False]
+    kinds = [kind for each in world.scheduler.received("apply") for kind in each.kinds]
+    assert kinds.count(STORAGE) == len(changes)
 
 
 async def test_claims_of_a_pod_deleted_when_bound_stay_bound_when_its_scheduler_ends():
-    world, ledger, committed = await claim_of_a_pod_deleted_while_assumed()
+    world, assumed, committed = await claim_of_a_pod_deleted_while_assumed()
     world.binder.answers["storage_log"] = committed
 
     await end_of_the_owner(world)
 
-    assert ledger.holders() == ()
-    assert ledger.storage.claims["default/c"].volume_name == "a"
+    assert assumed.holders() == ()
+    assert assumed.storage.claims["default/c"].volume_name == "a"
 
 
 async def test_claims_held_by_a_running_epoch_are_kept():
@@ -227,12 +229,12 @@ async def test_a_worker_that_is_added_gets_the_cluster_and_then_later_changes():
     sent = world.cache.stream.seq
 
     await world.cache.assume(AssumeBatch(batch_of("c"), ("n2",), ("t-c",)))
-    await until(lambda: worker.told("apply"))
+    await until(lambda: worker.received("apply"))
 
     assert world.cache.stream.followers.count("worker-7") == 1
-    fills = [(each.seq, each.epoch) for each in worker.told("restore") if not each.part]
+    fills = [(each.seq, each.epoch) for each in worker.received("restore") if not each.part]
     assert fills == [(sent, 1), (sent, 2)]
-    assert worker.told("apply")[0].first_seq == sent + 1
+    assert worker.received("apply")[0].first_seq == sent + 1
 
 
 async def test_a_new_follower_gets_the_cluster_and_then_later_changes(monkeypatch):
@@ -240,16 +242,16 @@ async def test_a_new_follower_gets_the_cluster_and_then_later_changes(monkeypatc
     world = await World().assuming("a", "b", "c")
     fresh = follower(world)
     await world.cache.restream(Restream("scheduler-0", 1))
-    parts = world.scheduler.told("restore")
+    parts = world.scheduler.received("restore")
     await world.cache.assume(AssumeBatch(batch_of("d"), ("n2",), ("t-d",)))
     await turns()
 
-    for batch in world.scheduler.told("apply"):
+    for batch in world.scheduler.received("apply"):
         await fresh.receive(batch)
     for part in [*reversed(parts), parts[0]]:
         await fresh.restore(part)
 
-    assert len(parts) > 2
+    assert len(parts) > 2, "the state does not fit into one message"
     assert lines(fresh.table) == lines(world.cache.core.placements.store.table)
     assert fresh.applied == 6
 
@@ -264,8 +266,8 @@ async def test_a_new_cache_sends_no_changes_before_it_is_restored():
     await world.cache.assume(AssumeBatch(batch_of("b"), ("n2",), ("t-b",)))
     await turns()
 
-    assert {part.seq for part in world.scheduler.told("restore")} == {3}
-    assert [batch.first_seq for batch in world.scheduler.told("apply")] == [4]
+    assert {part.seq for part in world.scheduler.received("restore")} == {3}
+    assert [batch.first_seq for batch in world.scheduler.received("apply")] == [4]
 
 
 async def test_a_new_follower_gets_nothing_that_was_for_an_earlier_epoch():
@@ -275,7 +277,7 @@ async def test_a_new_follower_gets_nothing_that_was_for_an_earlier_epoch():
     await world.cache.assume(AssumeBatch(batch_of("b"), ("n2",), ("t-b",)))
     await world.cache.restream(Restream("scheduler-0", 3))
 
-    for part in world.scheduler.told("restore"):
+    for part in world.scheduler.received("restore"):
         await fresh.restore(part)
 
     assert fresh.applied == 4
@@ -290,7 +292,7 @@ async def test_parts_of_two_streams_do_not_make_a_complete_one(monkeypatch):
     await world.cache.assume(AssumeBatch(batch_of("d"), ("n2",), ("t-d",)))
     await world.cache.restream(Restream("scheduler-0", 1))
     earlier, later = [
-        [each for each in world.scheduler.told("restore") if each.seq == seq] for seq in (5, 6)
+        [each for each in world.scheduler.received("restore") if each.seq == seq] for seq in (5, 6)
     ]
 
     for part in (*earlier[:-1], *later[-1:]):

@@ -56,21 +56,21 @@ class World:
         await turns()
         return answer
 
-    async def settle(self, *, forget=(), confirm=(), rows=()):
+    async def update(self, *, forget=(), confirm=(), rows=()):
         await self.cache.update_assumptions(
             UpdateAssumptions(tuple(forget), (), tuple(confirm), rows=tuple(rows))
         )
         await turns()
 
     def last(self):
-        return self.scheduler.told("apply")[-1]
+        return self.scheduler.received("apply")[-1]
 
     def is_bound(self):
         """Whether the claim is bound in the cache and in its answers; the stream has the number."""
         held = self.assumed_claims.storage.claims["default/c"].is_bound
         log = self.cache.state.volumes.changes_since(0).changes
         assert log[-1].claims[0].is_bound == held
-        sent = self.scheduler.told("apply")
+        sent = self.scheduler.received("apply")
         assert [kind for batch in sent for kind in batch.kinds].count(STORAGE) == len(log)
         assert not any(batch.changes for batch in sent)
         return held
@@ -85,7 +85,7 @@ async def test_a_pod_is_sent_with_its_name_if_it_differs_from_the_uid():
     assert world.last().uids == ("uid-p", "default/q")
     assert world.last().keys == ("default/p", "")
 
-    await world.settle(forget=[("uid-p", "t-p")])
+    await world.update(forget=[("uid-p", "t-p")])
     assert (world.last().kinds, world.last().keys) == (("remove_pod",), ("",))
 
 
@@ -116,16 +116,16 @@ async def test_changes_of_nodes_have_no_pod_and_with_one_partition_no_partition(
 
 async def filled(world):
     """Return the batches that are sent to a restarted scheduler."""
-    before = len(world.scheduler.told("restore"))
+    before = len(world.scheduler.received("restore"))
     await world.cache.restream(Restream("scheduler-0", 1))
-    return [part.batch for part in world.scheduler.told("restore")[before:]]
+    return [part.batch for part in world.scheduler.received("restore")[before:]]
 
 
 async def test_a_fill_is_numbered_without_gaps_and_ends_with_the_last_change():
     world = await World().with_nodes()
     await world.assume("p", facts=using("c"))
     await world.assume("q")
-    await world.settle(rows=[("n1", 3), ("n2", 4)])
+    await world.update(rows=[("n1", 3), ("n2", 4)])
     assert (world.last().kinds, world.last().versions) == ((VERSION,) * 2, (3, 4))
 
     batches = await filled(world)
@@ -142,7 +142,7 @@ async def test_a_fill_is_numbered_without_gaps_and_ends_with_the_last_change():
 
 async def test_a_node_added_again_has_no_row_version_yet():
     world = await World().with_nodes()
-    await world.settle(rows=[("n1", 3), ("n2", 4)])
+    await world.update(rows=[("n1", 3), ("n2", 4)])
     await world.cache.remove_nodes(NodeNames(("n1",)))
     await world.cache.add_nodes(node_batch((node("n1"),)))
 
@@ -156,7 +156,7 @@ async def test_a_forgotten_attempt_frees_its_claims_everywhere():
     await world.assume("p", facts=using("c"))
     assert world.is_bound()
 
-    await world.settle(forget=[("uid-p", "t-p")])
+    await world.update(forget=[("uid-p", "t-p")])
 
     assert not world.is_bound()
 
@@ -165,7 +165,7 @@ async def test_a_refused_forget_frees_no_claims():
     world = await World().with_nodes()
     await world.assume("p", facts=using("c"))
 
-    await world.settle(forget=[("uid-p", "t-other")])
+    await world.update(forget=[("uid-p", "t-other")])
 
     assert world.is_bound()
     assert world.assumed_claims.keys_of("uid-p") == ("default/c",)
@@ -175,7 +175,7 @@ async def test_claims_of_one_of_two_forgotten_attempts_are_freed():
     world = await World().with_nodes()
     await world.assume("p", facts=using("c"))
 
-    await world.settle(forget=[("uid-p", "t-other"), ("uid-p", "t-p")])
+    await world.update(forget=[("uid-p", "t-other"), ("uid-p", "t-p")])
 
     assert not world.is_bound()
 
@@ -192,7 +192,7 @@ async def test_the_binders_answer_about_an_attempt_decides_on_its_claims(monkeyp
 
     assert world.is_bound() == bool(node_name)
     assert world.assumed_claims.holders() == ()
-    kinds = [kind for batch in world.scheduler.told("apply") for kind in batch.kinds]
+    kinds = [kind for batch in world.scheduler.received("apply") for kind in batch.kinds]
     assert ("remove_pod" in kinds) == (not node_name)
 
 
@@ -201,16 +201,16 @@ async def test_a_binder_answer_about_an_ended_attempt_changes_nothing(monkeypatc
     world = await World().with_nodes()
     await world.assume("forgotten", "again", "over")
 
-    async def word(ask):
-        await world.settle(forget=[("uid-forgotten", "t-forgotten"), ("uid-again", "t-again")])
+    async def forget_meanwhile(ask):
+        await world.update(forget=[("uid-forgotten", "t-forgotten"), ("uid-again", "t-again")])
         await world.assume("again", token="later")
         return PodNodes((None,) * len(ask.uids))
 
-    world.binder.answers["resolve"] = word
+    world.binder.answers["resolve"] = forget_meanwhile
     await world.cache.recovery.expire()
 
     assert world.cache.core.state_of("uid-again") is CacheState.ASSUMED
-    assert world.queue.told("observe") == [ClusterChanges(gone=batch_of("over", facts=SMALL))]
+    assert world.queue.received("observe") == [ClusterChanges(gone=batch_of("over", facts=SMALL))]
 
 
 @pytest.mark.parametrize("node_name", ["", "n1"])
@@ -234,10 +234,10 @@ async def test_the_queue_receives_the_resources_of_a_pod_deleted_before_it_was_a
     await world.assume("p", "q")
     assert world.queue.calls == []
 
-    await world.settle(forget=[("uid-p", "t-p"), ("uid-q", "t-q")])
-    await world.settle(forget=[("uid-p", "t-p")])
+    await world.update(forget=[("uid-p", "t-p"), ("uid-q", "t-q")])
+    await world.update(forget=[("uid-p", "t-p")])
 
-    assert world.queue.told("observe") == [ClusterChanges(gone=batch_of("p", facts=SMALL))]
+    assert world.queue.received("observe") == [ClusterChanges(gone=batch_of("p", facts=SMALL))]
 
 
 @pytest.mark.parametrize(
@@ -246,9 +246,9 @@ async def test_the_queue_receives_the_resources_of_a_pod_deleted_before_it_was_a
 async def test_the_cache_compares_itself_with_a_new_one_unless_too_large_or_too_soon(
     monkeypatch, most, step_s, compares
 ):
-    said = []
+    log = []
     later = itertools.count(1e12, step_s)
-    monkeypatch.setattr(cache_recovery, "log", lambda who, what, **_: said.append(what))
+    monkeypatch.setattr(cache_recovery, "log", lambda who, what, **_: log.append(what))
     monkeypatch.setattr(cache_recovery, "clock_s", lambda: next(later))
     monkeypatch.setattr(cache_recovery, "EXPIRY_S", 0.001)
     monkeypatch.setattr(cache_recovery, "COMPARED_MAX", most)
@@ -256,10 +256,10 @@ async def test_the_cache_compares_itself_with_a_new_one_unless_too_large_or_too_
     world.binder.answers["resolve"] = SILENCE
     await world.assume("p", "q")
 
-    await until(lambda: said.count("the binder was not reached") >= 3)
+    await until(lambda: log.count("the binder was not reached") >= 3)
     world.cache.release()
 
-    assert ("compared with a rebuilt cache" in said) == compares
+    assert ("compared with a rebuilt cache" in log) == compares
 
 
 async def test_a_crashed_cache_sends_nothing_any_more(monkeypatch):
@@ -278,7 +278,7 @@ async def test_a_crashed_cache_sends_nothing_any_more(monkeypatch):
     world.worker.answers |= {"apply": SILENCE, "restore": hangs}
     await world.assume("p")
     await world.assume("q")
-    await until(lambda: world.worker.told("restore"))
+    await until(lambda: world.worker.received("restore"))
     world.scheduler.answers["apply"] = hangs
     world.cache.stream.send(world.cache.core.add_node(node("n3")))
     await turns()

@@ -1,4 +1,4 @@
-"""How the queue handles reported changes of the cluster."""
+"""Reactions of the queue to reported changes of the cluster."""
 
 from roadstead.framework.events import EventPod, ObjectChange
 from roadstead.queue import events as cluster_events
@@ -9,7 +9,7 @@ from tests.builders import node, pod
 WEB, DB = pod(labels={"app": "web"}), pod(labels={"app": "db"})
 
 
-def test_pods_of_one_class_are_one_event_whatever_their_order():
+def test_pods_of_one_class_in_any_order_are_one_event():
     events = PodEvents()
 
     first = events.assigned([WEB, DB, WEB])

@@ -60,10 +60,10 @@ def test_explanations_are_those_of_the_launcher_of_actors(waiting):
     inputs, asked = inputs_of([builders.node("n1")], pods_of(*waiting)), pods_of("asked")[0]
     launchers = entry.open_launcher(), ActorLauncher()
 
-    one = [each.explain(inputs, plan_of(), asked, lambda told: None) for each in launchers]
+    one = [each.explain(inputs, plan_of(), asked, lambda progress: None) for each in launchers]
     pods = [asked, *inputs.pending]
     all_of = [
-        each.explain_pending(inputs, plan_of(), pods, lambda told: None) for each in launchers
+        each.explain_pending(inputs, plan_of(), pods, lambda progress: None) for each in launchers
     ]
 
     assert one[0].as_expected() == one[1].as_expected()

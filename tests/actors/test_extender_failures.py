@@ -6,7 +6,16 @@ from roadstead.config.settings import Settings
 from roadstead.run import RunInputs, RunPlan
 from tests.actors.world import pods_of, run_virtually
 from tests.builders import node, pod
-from tests.faulty_extender import LATE, NO_NODE, REFUSED, SAYS_NO, URL, Faults, config_of, extender
+from tests.faulty_extender import (
+    ERROR_MESSAGE,
+    LATE,
+    NO_NODE,
+    REFUSED,
+    URL,
+    Faults,
+    config_of,
+    extender,
+)
 
 NAMES = ("a", "b", "c")
 NOT_JSON = "invalid character 'o' in literal null (expecting 'u')"
@@ -17,7 +26,7 @@ AT_FILTER = {
     "drop": f'Post "{URL}/filter": EOF',
     "status": f"failed filter with extender at URL {URL}/filter, code 500",
     "garbage": NOT_JSON,
-    "error": SAYS_NO,
+    "error": ERROR_MESSAGE,
     "unknown": f'extender "{URL}" claims a filtered node "{NO_NODE}" '
     "which is not found in the input node list",
 }
@@ -26,7 +35,7 @@ AT_BIND = {
     "drop": f'Post "{URL}/bind": EOF',
     "status": f"failed bind with extender at URL {URL}/bind, code 500",
     "garbage": NOT_JSON,
-    "error": SAYS_NO,
+    "error": ERROR_MESSAGE,
 }
 PATHS = {"holds the nodes": {}, "workers": {"workers": 2}}
 
@@ -78,11 +87,11 @@ def test_a_failing_ignorable_extender_is_left_out():
     faults = Faults(refuse=1.0)
 
     assert len(run(faults, ignorable=True).placements) == len(NAMES)
-    assert faults.happened["refuse"] > 0
+    assert faults.happened["refuse"] > 0, "the extender was called and refused"
 
 
 def test_an_extender_that_fails_sometimes_delays_its_pods():
     faults = Faults(seed=3, refuse=0.1, drop=0.1, slow=0.5, verbs=("filter", "prioritize"))
 
     assert len(run(faults).placements) == len(NAMES)
-    assert faults.happened["slow"] > 0
+    assert faults.happened["slow"] > 0, "some calls were slow"

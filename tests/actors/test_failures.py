@@ -43,7 +43,7 @@ class Run:
     def __init__(self, monkeypatch, **settings):
         self.plan = plan_of(**({"workers": 2} | settings))
         self.runtime = None
-        self.told = []
+        self.progress_events = []
         monkeypatch.setattr(launch, "open_runtime", self.open)
 
     def open(self, plan):
@@ -54,12 +54,12 @@ class Run:
     def fails(self, on_progress=lambda progress: None, inputs=None):
         """Run, and return the error with which the run failed."""
 
-        def tell(progress):
-            self.told.append(progress)
+        def record(progress):
+            self.progress_events.append(progress)
             on_progress(progress)
 
         with pytest.raises(RunFailedError) as failure:
-            ActorLauncher().run(inputs or fleet(), self.plan, tell)
+            ActorLauncher().run(inputs or fleet(), self.plan, record)
         return str(failure.value)
 
     def kill_in_the_middle(self, name):
@@ -85,7 +85,9 @@ def test_killing_an_actor_in_the_binders_process_ends_the_run_with_its_name(monk
     for each in run.actors:
         with pytest.raises(ActorLostError, match="there is no actor"):
             run.runtime.find(each)
-    assert max(progress.placed for progress in run.told) < 300
+    assert max(progress.placed for progress in run.progress_events) < 300, (
+        "the actor was killed before the end of the run"
+    )
 
 
 @pytest.mark.parametrize("name", ["cache", "binder"])

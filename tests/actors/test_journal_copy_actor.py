@@ -66,7 +66,7 @@ async def test_a_reply_waits_for_the_copy_and_the_loop_does_not(linked):
     assert sender.is_confirmed
 
 
-async def test_a_reply_waits_only_for_what_was_synced_before_it(linked):
+async def test_a_reply_waits_only_for_records_synced_before_it(linked):
     link, sender, copy, _ = linked
     copy.allowed.set()
     await link.wait_confirmed()
@@ -99,7 +99,7 @@ async def test_a_message_is_sent_again_after_an_error(linked, failure):
 
     await link.wait_confirmed()
 
-    assert copy.told("begin_copy") == [CopyBegin(1, 1)] * 2
+    assert copy.received("begin_copy") == [CopyBegin(1, 1)] * 2
     assert halted == []
 
 
@@ -138,7 +138,7 @@ async def test_a_new_copy_is_paired_with_although_the_old_one_never_answers(link
     copy.allowed.set()
     await waiting
 
-    assert copy.told("begin_copy")[-1] == CopyBegin(1, 2)
+    assert copy.received("begin_copy")[-1] == CopyBegin(1, 2)
 
 
 def copy_actor(disk, **options):
@@ -221,7 +221,7 @@ def test_a_new_binder_refuses_the_journal_of_another_run(tmp_path):
             binder(other, epoch=2)
 
 
-def test_a_new_binder_refuses_a_journal_without_what_was_acknowledged(tmp_path):
+def test_a_new_binder_refuses_a_journal_without_acknowledged_records(tmp_path):
     first = binder(copied_plan(tmp_path))
     last_lsn = first.core.last_lsn
     first.release()

@@ -94,7 +94,9 @@ def test_a_run_continues_from_its_copy_when_the_journal_is_gone(tmp_path):
     outcome = run(fleet(), resume=True, journal=tmp_path / "copy", journal_copy=tmp_path / "next")
 
     after = {each.uid: each.node for each in outcome.placements}
-    assert 50 < len(before) < len(after)
+    assert 50 < len(before) < len(after), (
+        "the first run was stopped in the middle, and the second bound more"
+    )
     assert before.items() <= after.items()
     assert check(records_in(tmp_path / "copy")).violations == []
     assert files_in(tmp_path / "next") == files_in(tmp_path / "copy")

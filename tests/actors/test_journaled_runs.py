@@ -58,7 +58,9 @@ def test_the_journal_has_the_cluster_and_every_bind_in_order(tmp_path):
     assert kinds == {RecordKind.CLUSTER, RecordKind.NODE, RecordKind.LOAD, *("run", "add", "bind")}
     result = check(records)
     assert result.violations == []
-    assert result.binds_checked == len(outcome.placements) > 100
+    assert result.binds_checked == len(outcome.placements) > 100, (
+        "the checker read every bind of a run of some size"
+    )
 
 
 def test_the_filters_of_the_profiles_are_in_the_journal(tmp_path):
@@ -104,9 +106,9 @@ def stopped_in_the_middle(folder, inputs):
     return {each.uid: each.node_name for each in records_in(folder) if each.kind == "bind"}
 
 
-def resume(inputs, folder, said=None, **how):
+def resume(inputs, folder, phases=None, **how):
     plan = replace(plan_of(journal=folder, **{"batch": 8} | how), resume=True)
-    notes = [] if said is None else said
+    notes = [] if phases is None else phases
     return ActorLauncher().run(inputs, plan, lambda progress: notes.append(progress.note))
 
 
@@ -116,7 +118,7 @@ def test_an_unfinished_run_is_resumed_and_bound_pods_stay_bound(tmp_path):
     outcome = resume(fleet(), tmp_path)
 
     after = {each.uid: each.node for each in outcome.placements}
-    assert 50 < len(before) < len(after)
+    assert 50 < len(before) < len(after), "the run was stopped in the middle, and continued"
     assert before.items() <= after.items()
     assert len(outcome.placements) + len(outcome.pending) == 300
     result = check(records_in(tmp_path))
@@ -146,7 +148,7 @@ def test_a_run_is_resumed_only_with_the_same_inputs_and_seed(tmp_path):
             resume(inputs, tmp_path, **how)
 
 
-def test_a_run_without_a_journal_to_resume_begins_anew(tmp_path):
+def test_a_run_without_a_journal_to_resume_starts_from_the_beginning(tmp_path):
     outcome = resume(inputs_of([node("n1")], pods_of("a")), tmp_path / "new")
 
     assert placed(outcome) == {"default/a": "n1"}
@@ -202,21 +204,21 @@ def contents(folder):
 @pytest.mark.parametrize("schedulers", [1, 2])
 def test_the_outcome_of_a_run_without_output_is_read_and_nothing_is_decided(tmp_path, schedulers):
     wanted = ended(tmp_path, schedulers=schedulers, batch=8)
-    before, said = contents(tmp_path), []
+    before, phases = contents(tmp_path), []
     assert wanted.pending
-    assert len(wanted.placements) > 20
+    assert len(wanted.placements) > 20, "the run placed some pods"
 
-    found = resume(crowded(), tmp_path, said, schedulers=schedulers)
+    found = resume(crowded(), tmp_path, phases, schedulers=schedulers)
 
     assert set(found.placements) == set(wanted.placements)
     assert replace(found, placements=()) == replace(wanted, placements=())
     assert contents(tmp_path) == before
-    assert said == [
+    assert phases == [
         f"Journal {tmp_path}: the run ended; its result is read, without new decisions."
     ]
 
 
-def test_a_finished_run_without_output_is_begun_anew_only_on_request(tmp_path):
+def test_a_finished_run_without_output_is_started_again_only_on_request(tmp_path):
     ended(tmp_path)
     before = contents(tmp_path)
 
@@ -246,22 +248,22 @@ def test_the_outcome_of_other_inputs_is_not_read(tmp_path):
 
 @pytest.mark.parametrize("spoil", [lambda data: data[:-1], lambda data: b"x" + data[1:], None])
 def test_bound_pods_stay_bound_if_the_outcome_is_missing_or_damaged(tmp_path, spoil):
-    wanted, said, file = ended(tmp_path), [], tmp_path / "outcome"
+    wanted, phases, file = ended(tmp_path), [], tmp_path / "outcome"
     if spoil:
         file.write_bytes(spoil(file.read_bytes()))
     else:
         file.unlink()
 
-    found = resume(crowded(), tmp_path, said)
+    found = resume(crowded(), tmp_path, phases)
 
     assert {(each.uid, each.node) for each in wanted.placements} <= {
         (each.uid, each.node) for each in found.placements
     }
-    assert any("its outcome cannot be read. Bound pods stay bound" in each for each in said)
+    assert any("its outcome cannot be read. Bound pods stay bound" in each for each in phases)
     assert check(records_in(tmp_path)).violations == []
 
 
-def test_resuming_a_finished_run_without_outcome_decides_nothing_anew(tmp_path):
+def test_resuming_a_finished_run_without_outcome_decides_no_pod_again(tmp_path):
     run(crowded(), journal=tmp_path)
     (tmp_path / "outcome").unlink()
 
@@ -283,18 +285,18 @@ def test_a_finished_run_of_an_earlier_release_is_refused_with_an_explanation(tmp
 
 
 def test_an_incomplete_tail_is_noted_when_a_run_is_resumed(tmp_path):
-    before, said = stopped_in_the_middle(tmp_path, fleet()), []
+    before, phases = stopped_in_the_middle(tmp_path, fleet()), []
     (segment,) = tmp_path.glob("*.segment")
     size = segment.stat().st_size
     with segment.open("ab") as file:
         file.write(b"torn")
 
-    after = resume(fleet(), tmp_path, said)
+    after = resume(fleet(), tmp_path, phases)
 
     assert before.items() <= {each.uid: each.node for each in after.placements}.items()
     text = f"{segment.name}: a torn end; left out from offset {size}: 4 bytes, records from "
-    assert text in said[0]
-    assert said[0].endswith("It was never acknowledged.")
+    assert text in phases[0]
+    assert phases[0].endswith("It was never acknowledged.")
 
 
 @pytest.mark.parametrize("after_s", [0.0, 0.01])
@@ -311,7 +313,7 @@ def test_the_run_ends_a_journal_that_its_binder_could_not_end(tmp_path, monkeypa
 
     reader = Reader(RealDisk(tmp_path))
     assert reader.closed is None
-    assert list(reader.records())
+    assert list(reader.records()), "the journal has records"
     assert reader.closed is not None
 
 
@@ -330,7 +332,7 @@ main()
 
 
 def test_a_run_killed_before_it_wrote_its_output_writes_it_when_resumed(tmp_path):
-    """This uses real manifests, processes and a real signal."""
+    """Use real manifests, processes and a real signal."""
     out = tmp_path / "out"
     inputs = ("--cluster", FORMAT_1 / "cluster.yaml", "--pods", FORMAT_1 / "pods.yaml")
     asked = ("schedule", *inputs, "--runtime", "inline", "--schedulers", "2", "--output", out)

@@ -175,4 +175,4 @@ def test_the_worlds_preempt() -> None:
         lab.arrive(world.pending, 0.0)
         evicted += sorted(lab.evicted)
 
-    assert len(evicted) > 3
+    assert len(evicted) > 3, "this world needs preemption"

@@ -109,13 +109,13 @@ async def test_the_values_are_those_of_the_run(statuses):
     bound = value["roadstead_binder_bound_pods", ""]
     waiting = value["roadstead_queue_unschedulable_pods", ""]
     assert bound + waiting == 300
-    assert 0 < bound < 300
+    assert 0 < bound < 300, "some pods are bound, and some wait"
     assert value["roadstead_scheduler_bound_pods", ""] == bound
     assert value["roadstead_cache_added_pods", ""] == bound
     assert value["roadstead_queue_done_pods", ""] == bound
     assert value["roadstead_scheduler_failed_attempts", "unschedulable"] >= waiting
-    assert value["roadstead_binder_journal_syncs", ""] >= 1
-    assert value["roadstead_binder_journal_bytes", ""] > 0
+    assert value["roadstead_binder_journal_syncs", ""] >= 1, "the binder syncs its journal"
+    assert value["roadstead_binder_journal_bytes", ""] > 0, "the binder writes its journal"
 
 
 def test_a_labelled_figure_has_one_sample_for_each_value_of_the_label():

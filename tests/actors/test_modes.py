@@ -87,7 +87,7 @@ def test_in_every_mode_every_commit_keeps_every_hard_constraint(mode, knob):
     assert len(zones["shy"]) == len(set(zones["shy"])) == 3
     assert len(set(zones["near"])) == 1
     counts = [zones["spread"].count(zone) for zone in "abc"]
-    assert max(counts) - min(counts) <= 1
+    assert max(counts) - min(counts) <= 1, "hard spread constraints have a skew of 1"
     assert len(outcome.placements) + len(outcome.pending) == len(inputs.pending)
 
 
@@ -142,7 +142,7 @@ def test_pods_that_fit_on_no_own_node_are_placed_on_nodes_of_others():
     metrics = [actors[f"scheduler-{number}"].metrics for number in range(2)]
     assert len(outcome.placements) == 12
     assert not outcome.pending
-    assert sum(each.decided for each in metrics) >= 12
+    assert sum(each.decided for each in metrics) >= 12, "each pod was decided at least once"
 
 
 @pytest.mark.parametrize("kernel", [False, True])
@@ -220,4 +220,4 @@ def test_a_state_that_may_be_stale_is_read_less_often():
         assert len(outcome.placements) == 60
 
     assert reads[None] == 15
-    assert reads[60.0] < 5
+    assert reads[60.0] < 5, "far fewer reads than without staleness"

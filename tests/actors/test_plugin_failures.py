@@ -136,7 +136,7 @@ def test_the_end_of_a_process_is_reported_with_the_plugin_that_it_was_calling(tm
     Mark(tmp_path / QUEUE).begin(calls, QUEUE)
     calls.enter("RaisesAtQueueSort", "QueueSort", (pod(cpu=100), 0.0))
 
-    told = ' It was calling plugin "RaisesAtQueueSort" at QueueSort.'
-    assert last_call_of(BINDER, plan) == told
+    message = ' It was calling plugin "RaisesAtQueueSort" at QueueSort.'
+    assert last_call_of(BINDER, plan) == message
     assert last_call_of("worker-0", plan) == ""
     assert last_call_of(BINDER, replace(plan, marks="")) == ""

@@ -123,7 +123,7 @@ def test_the_node_with_the_least_loss_is_chosen():
     assert gone(outcome) == [("default/b", "n2", "default/urgent")]
 
 
-def test_of_equal_pods_the_last_started_one_is_preempted():
+def test_the_last_started_of_equal_pods_is_preempted():
     half = pod(cpu=2000)
     there = [
         (PodIdentity("uid-new", "default", "new", 200.0), half, "n1"),

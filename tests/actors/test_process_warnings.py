@@ -120,12 +120,12 @@ class OneNode:
 async def test_the_supervisor_reports_them_with_the_node(node, begins):
     warnings = tuple(f"scheduler-0: {index}" for index in range(MAX_LINES + 3))
     refs = {"scheduler-0": Fake("scheduler-0", status=ActorStatus("well", warnings=warnings))}
-    statuses, said = Statuses(refs, OneNode(node), plan_of(), lambda: ""), []
-    statuses.report_to(said.append)
+    statuses, reported = Statuses(refs, OneNode(node), plan_of(), lambda: ""), []
+    statuses.report_to(reported.append)
 
     await statuses.of("scheduler-0")
     statuses.report_rest()
 
-    assert said[0] == f"{begins}scheduler-0: 0"
-    assert len(said) == MAX_LINES + 1
-    assert said[-1].startswith("3 further warnings are not shown")
+    assert reported[0] == f"{begins}scheduler-0: 0"
+    assert len(reported) == MAX_LINES + 1
+    assert reported[-1].startswith("3 further warnings are not shown")

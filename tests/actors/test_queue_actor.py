@@ -35,7 +35,7 @@ ALL = PageRequest(0, 100)
 
 
 class Clock:
-    """The clock of this module's queues; it stands still between two steps."""
+    """The clock of this module's queues; its time is constant between two steps."""
 
     now_s = 0.0
 
@@ -75,7 +75,7 @@ def note_on(name, message="0/1 nodes are available: 1 Insufficient cpu."):
     return PendingReason(f"uid-{name}", f"default/{name}", message, (), ("NodeResourcesFit",))
 
 
-async def told(queue):
+async def pending_messages(queue):
     """Return name → reason of the pending pods."""
     page = await queue.pending(ALL)
     queue.core.validate()
@@ -182,7 +182,7 @@ async def test_bound_pods_leave_the_queue_and_are_no_longer_pending():
 
     state = await queue.queue_state(NOTHING)
     assert (state.done, state.in_flight) == (1, 1)
-    assert await told(queue) == {"b": "has not been tried yet"}
+    assert await pending_messages(queue) == {"b": "has not been tried yet"}
 
 
 async def test_the_same_report_twice_changes_nothing():
@@ -196,11 +196,11 @@ async def test_the_same_report_twice_changes_nothing():
         notes=[note_on("b")],
     )
     await queue.report(report)
-    before = await queue.queue_state(NOTHING), await told(queue)
+    before = await queue.queue_state(NOTHING), await pending_messages(queue)
 
     await queue.report(report)
 
-    assert (await queue.queue_state(NOTHING), await told(queue)) == before
+    assert (await queue.queue_state(NOTHING), await pending_messages(queue)) == before
 
 
 async def test_a_report_on_an_ended_lease_changes_nothing():
@@ -233,7 +233,7 @@ async def test_rejected_pods_are_pending_with_the_reasons_of_their_scheduler():
 
     await queue.report(report_of(lease.lease_id, back=given_back, notes=[note_on("a")]))
 
-    assert await told(queue) == {"a": note_on("a").message}
+    assert await pending_messages(queue) == {"a": note_on("a").message}
     assert (await queue.queue_state(NOTHING)).unschedulable == 1
 
 
@@ -283,7 +283,7 @@ async def test_a_bound_pod_wakes_no_pod_that_lacks_resources():
 
     await queue.report(report_of(second.lease_id, done=["b"]))
 
-    assert is_parked(queue)
+    assert is_parked(queue), "the pod stays unschedulable"
 
 
 async def test_a_pod_removed_from_its_node_wakes_pods_that_lack_resources():
@@ -306,7 +306,7 @@ async def test_an_evicted_pod_leaves_the_queue_and_wakes_pods_that_lack_resource
 
     assert not is_parked(queue)
     assert queue.core.state_of("uid-victim") is QueueState.NEW
-    assert "victim" not in await told(queue)
+    assert "victim" not in await pending_messages(queue)
 
 
 @pytest.mark.parametrize(("cpu", "woken"), [(4000, True), (50, False)])
@@ -326,7 +326,7 @@ async def test_an_irrelevant_change_of_a_node_wakes_no_pod():
 
     await queue.observe(ClusterChanges(nodes=(NodeChange(before, after),)))
 
-    assert is_parked(queue)
+    assert is_parked(queue), "the pod stays unschedulable"
 
 
 def freed(name, reason="unschedulable", *rejected_by):
@@ -376,7 +376,7 @@ async def test_failed_pods_stop_waking_others_after_a_while():
 
     await gives_up(queue, name="last")
 
-    assert is_parked(queue)
+    assert is_parked(queue), "the pod stays unschedulable"
 
 
 GANG = pod(cpu=50, pod_group=GroupMembership("g", 1))
@@ -395,7 +395,7 @@ async def test_failed_gangs_continue_to_wake_pods_without_a_gang(facts, woken):
 
 
 @pytest.mark.parametrize(("facts", "woken"), [(pod(cpu=100), True), (GANG, False)])
-async def test_in_flight_pods_without_a_gang_see_the_failure_of_gangs(facts, woken):
+async def test_in_flight_pods_without_a_gang_get_the_failure_events_of_gangs(facts, woken):
     queue = queue_of()
     for number in range(MAX_FAILED_REPORTS):
         await gives_up(queue, GANG, name=f"b{number}")
@@ -421,8 +421,8 @@ async def test_a_deleted_pod_is_no_longer_a_member_of_its_gang():
 
 
 async def test_a_new_queue_refuses_bound_and_deleted_pods():
-    words = {"uid-bound": "n1", "uid-waits": "", "uid-gone": None}
-    binder = Fake("binder", pod_nodes=lambda ask: PodNodes(tuple(words[uid] for uid in ask.uids)))
+    node_of = {"uid-bound": "n1", "uid-waits": "", "uid-gone": None}
+    binder = Fake("binder", pod_nodes=lambda ask: PodNodes(tuple(node_of[uid] for uid in ask.uids)))
     queue = QueueActor(plan_of(), Fakes(binder), is_new=True)
 
     answer = await queue.submit(batch_of("bound", "waits", "gone"))
@@ -464,10 +464,10 @@ async def test_the_queue_reports_nominations_except_those_of_leased_pods():
     await leased(queue)
     await queue.submit(batch_of("plain"))
 
-    said = await queue.nominated(Uids(("uid-a", "uid-leased", "uid-plain", "uid-unknown")))
+    nominated = await queue.nominated(Uids(("uid-a", "uid-leased", "uid-plain", "uid-unknown")))
 
-    assert (said.pods.uids, said.nodes) == (("uid-a",), ("n1",))
-    assert said.none == ("uid-plain", "uid-unknown")
+    assert (nominated.pods.uids, nominated.nodes) == (("uid-a",), ("n1",))
+    assert nominated.none == ("uid-plain", "uid-unknown")
 
 
 async def test_the_cache_counts_a_nomination_while_its_pod_is_not_gated():
@@ -478,7 +478,7 @@ async def test_the_cache_counts_a_nomination_while_its_pod_is_not_gated():
     await queue.submit(batch_of("a", facts=gated))
     await queue.submit(batch_of("a", facts=pod(nominated_node_name="n1")))
 
-    assert [each.nodes for each in cache.told("nominate")] == [("",), ("n1",)]
+    assert [each.nodes for each in cache.received("nominate")] == [("",), ("n1",)]
 
 
 async def test_a_pod_under_deletion_is_pending_with_upstreams_message():
@@ -486,7 +486,7 @@ async def test_a_pod_under_deletion_is_pending_with_upstreams_message():
 
     await queue.submit(batch_of("a", facts=pod(is_terminating=True)))
 
-    assert await told(queue) == {"a": "skip schedule deleting pod: default/a"}
+    assert await pending_messages(queue) == {"a": "skip schedule deleting pod: default/a"}
     assert await names(queue) == ()
 
 
@@ -504,8 +504,8 @@ async def test_a_lost_nomination_is_withdrawn_at_the_cache_and_wakes_pods():
 
     await queue.report(report_of(lease_id, back=[high]))
 
-    (told,) = cache.told("nominate")
-    assert (told.pods.uids, told.nodes) == (("uid-a",), ("",))
+    (sent,) = cache.received("nominate")
+    assert (sent.pods.uids, sent.nodes) == (("uid-a",), ("",))
     assert queue.core.pop_cleared() == []
 
 
@@ -530,12 +530,12 @@ async def test_a_nomination_under_an_expired_lease_is_withdrawn_when_the_pod_ret
     cache, queue, over, again = await lent_twice()
 
     await queue.report(report_of(over, back=[nominated_back("a", "n1")]))
-    told_while_it_is_lent = len(cache.told("nominate"))
+    count_before_expiry = len(cache.received("nominate"))
     await queue.report(report_of(again, back=[nominated_back("a", "")]))
 
-    assert told_while_it_is_lent == 0
-    (told,) = cache.told("nominate")
-    assert (told.pods.uids, told.nodes) == (("uid-a",), ("",))
+    assert count_before_expiry == 0
+    (sent,) = cache.received("nominate")
+    assert (sent.pods.uids, sent.nodes) == (("uid-a",), ("",))
 
 
 async def test_a_valid_nomination_is_sent_again_after_one_under_an_expired_lease():
@@ -544,8 +544,8 @@ async def test_a_valid_nomination_is_sent_again_after_one_under_an_expired_lease
 
     await queue.report(report_of(over, back=[nominated_back("a", "n1")]))
 
-    (told,) = cache.told("nominate")
-    assert (told.pods.uids, told.nodes) == (("uid-a",), ("n2",))
+    (sent,) = cache.received("nominate")
+    assert (sent.pods.uids, sent.nodes) == (("uid-a",), ("n2",))
 
 
 async def test_a_repeated_report_of_an_ended_lease_wakes_no_pod():
@@ -558,7 +558,7 @@ async def test_a_repeated_report_of_an_ended_lease_wakes_no_pod():
 
     await queue.report(again)
 
-    assert is_parked(queue)
+    assert is_parked(queue), "the pod stays unschedulable"
     # No correction is kept for the next report, either; the cache of this test answers nothing.
     queue.core.activate(["uid-a", "uid-named"], 2 * LONG_S)
     lease = await leased(queue)
@@ -576,13 +576,13 @@ async def test_a_nomination_removed_in_vain_is_sent_again_and_requeues_no_pod():
     await queue.report(report_of(again, back=[nominated_back("named", "n2")]))
     await queue.submit(batch_of("a", facts=pod(cpu=100)))
     await queue.report(report_of((await leased(queue, max_pods=1)).lease_id, back=[LACKS_ROOM]))
-    assert is_parked(queue)
+    assert is_parked(queue), "the pod stays unschedulable"
 
     await queue.report(report_of(over, back=[nominated_back("named", "")]))
 
-    (told,) = cache.told("nominate")
-    assert (told.pods.uids, told.nodes) == (("uid-named",), ("n2",))
-    assert is_parked(queue)
+    (sent,) = cache.received("nominate")
+    assert (sent.pods.uids, sent.nodes) == (("uid-named",), ("n2",))
+    assert is_parked(queue), "the pod stays unschedulable"
 
 
 async def test_resources_reserved_in_vain_requeue_others_and_bound_pods_are_not_sent():
@@ -592,13 +592,13 @@ async def test_resources_reserved_in_vain_requeue_others_and_bound_pods_are_not_
     over = (await leased(queue)).lease_id
     queue.core.expire(1.0)
     await queue.report(report_of((await leased(queue)).lease_id, done=["bound"], back=[LACKS_ROOM]))
-    assert is_parked(queue)
+    assert is_parked(queue), "the pod stays unschedulable"
 
     nominations = [nominated_back("a", "n1"), nominated_back("bound", "n1")]
     await queue.report(report_of(over, back=nominations))
 
-    (told,) = cache.told("nominate")
-    assert told.pods.uids == ("uid-a",)
+    (sent,) = cache.received("nominate")
+    assert sent.pods.uids == ("uid-a",)
     assert not is_parked(queue)
 
 
@@ -697,7 +697,7 @@ async def test_a_rejected_pod_submitted_again_is_requeued_if_the_change_may_help
     await parked(queue, pod(cpu=100))
 
     await queue.submit(batch_of("a", facts=pod(cpu=100, labels={"app": "web"})))
-    assert is_parked(queue)
+    assert is_parked(queue), "more labels do not help it"
     await queue.submit(batch_of("a", facts=pod(cpu=50, labels={"app": "web"})))
     assert not is_parked(queue)
 
@@ -707,7 +707,9 @@ async def test_gated_pods_are_pending_with_their_gates():
 
     await queue.submit(batch_of("a", facts=pod(scheduling_gates=("example.com/hold",))))
 
-    assert await told(queue) == {"a": "waiting for scheduling gates: [example.com/hold]"}
+    assert await pending_messages(queue) == {
+        "a": "waiting for scheduling gates: [example.com/hold]"
+    }
     (note,) = (await queue.pending(ALL)).pending_reasons
     assert note.plugins == ("SchedulingGates",)
     assert (await queue.queue_state(NOTHING)).gated == 1
@@ -719,7 +721,7 @@ async def test_pods_of_an_unknown_scheduler_are_pending_with_its_name():
 
     await queue.submit(batch_of("a", facts=pod(scheduler_name="theirs")))
 
-    assert await told(queue) == {"a": 'no profile has the scheduler name "theirs"'}
+    assert await pending_messages(queue) == {"a": 'no profile has the scheduler name "theirs"'}
     (note,) = (await queue.pending(ALL)).pending_reasons
     assert note.plugins == ()
     assert await names(queue) == ()
@@ -730,10 +732,10 @@ async def test_the_name_of_an_unknown_scheduler_is_escaped_and_cut_short():
 
     await queue.submit(batch_of("a", facts=pod(scheduler_name="\x1b[2J" + "x" * 200)))
 
-    (message,) = (await told(queue)).values()
+    (message,) = (await pending_messages(queue)).values()
     assert message.startswith('no profile has the scheduler name "\\x1b[2Jxxx')
     assert message.isprintable()
-    assert len(message) < 120
+    assert len(message) < 120, "the name is cut short"
 
 
 @pytest.mark.parametrize("given_back", [back("a", "error", "P"), back("a", "unschedulable")])
@@ -752,7 +754,7 @@ async def test_a_pod_that_fails_repeatedly_stays_pending(given_back, clock):
             lease = await leased(queue, max_pods=1)
 
     assert states == [*[QueueState.BACKOFF] * (MAX_FAILURES - 1), QueueState.UNSCHEDULABLE]
-    assert (await told(queue))["a"] == "broke"
+    assert (await pending_messages(queue))["a"] == "broke"
 
 
 @pytest.mark.parametrize("comes_in_flight", [False, True])
@@ -785,7 +787,7 @@ async def test_failures_of_a_pod_are_forgotten_when_it_is_bound(clock, monkeypat
     monkeypatch.setattr(Retries, "forget", lambda self, uid: forgotten.append(uid))
     await queue.report(report_of(second.lease_id, done=["a"]))
 
-    assert await told(queue) == {}
+    assert await pending_messages(queue) == {}
     assert forgotten == ["uid-a"]
 
 

@@ -47,22 +47,22 @@ def listed_to(actors):
     return sum(scorers_of(each).listed for each in schedulers_of(actors))
 
 
-def said(outcome):
+def contents(outcome):
     return placed(outcome), {each.pod: each.message for each in outcome.pending}
 
 
 @cache
-def said_alone():
+def contents_without_workers():
     """Return what a run without workers decides."""
-    return said(run(0)[0])
+    return contents(run(0)[0])
 
 
 @pytest.mark.parametrize("workers", [1, 2, 5])
 def test_ranking_workers_change_no_decision(workers):
     outcome, actors = run(workers)
 
-    assert said(outcome) == said_alone()
-    assert listed_to(actors) >= 200
+    assert contents(outcome) == contents_without_workers()
+    assert listed_to(actors) >= 200, "nearly all pods are decided by lists of workers"
 
 
 @pytest.mark.parametrize("settings", SEVERAL)
@@ -71,14 +71,14 @@ def test_several_schedulers_use_ranking_workers_and_lose_no_pod(settings):
 
     assert decided(outcome) == given(fleet())
     if settings.get("mode") != "partitioned":
-        assert listed_to(actors)
+        assert listed_to(actors), "the schedulers used lists of workers"
 
 
 def test_an_unresponsive_worker_costs_only_time(monkeypatch):
     monkeypatch.setattr(WorkerActor, "rank", never)
     outcome, actors = run(2, deadlines={"evaluate_s": 0.02})
 
-    assert said(outcome) == said_alone()
+    assert contents(outcome) == contents_without_workers()
     assert scorers_of(actors["scheduler-0"]).missed
     assert not listed_to(actors)
 
@@ -87,7 +87,7 @@ def test_a_worker_that_rejects_changes_costs_only_time(monkeypatch):
     monkeypatch.setattr(WorkerActor, "apply", never)
     outcome, actors = run(2, deadlines={"evaluate_s": 0.02})
 
-    assert said(outcome) == said_alone()
+    assert contents(outcome) == contents_without_workers()
     assert not listed_to(actors)
 
 
@@ -95,14 +95,14 @@ def test_a_scheduler_waits_for_a_worker_that_lags_within_the_deadline(monkeypatc
     monkeypatch.setattr(factories, "WorkerActor", SlowToFollow)
     outcome, actors = run(2)
 
-    assert said(outcome) == said_alone()
-    assert listed_to(actors)
+    assert contents(outcome) == contents_without_workers()
+    assert listed_to(actors), "the scheduler used lists of workers"
 
 
 def test_without_the_kernel_no_worker_is_asked():
     outcome, actors = run(2, kernel=False)
 
-    assert said(outcome) == said(run(0, kernel=False)[0])
+    assert contents(outcome) == contents(run(0, kernel=False)[0])
     assert not listed_to(actors)
 
 
@@ -127,13 +127,13 @@ def test_a_batch_with_lists_is_short(monkeypatch):
     monkeypatch.setattr(WorkerActor, "rank", counted)
     outcome, _ = run(1)
 
-    assert said(outcome) == said_alone()
-    assert max(asked) <= 8
+    assert contents(outcome) == contents_without_workers()
+    assert max(asked) <= 8, "a request has the classes of a short batch"
 
 
 def test_the_status_of_a_worker_counts_its_rankings():
     _, actors = run(1)
 
     status = asyncio.run(actors["worker-0"].status(NOTHING))
-    assert dict(status.counts)["classes ranked"] >= 200
+    assert dict(status.counts)["classes ranked"] >= 200, "nearly all classes were ranked by workers"
     assert "ranked its nodes for" in status.text

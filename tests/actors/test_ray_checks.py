@@ -38,7 +38,7 @@ def test_a_node_with_a_problem_is_left_out_and_named(checks):
     assert checks.without_journal() == {"2"}
 
 
-def test_nothing_is_said_where_no_node_is_left_out(checks):
+def test_no_note_is_written_if_no_node_is_left_out(checks):
     assert checks.format_left_out() == ""
 
 
@@ -100,7 +100,7 @@ def test_a_repeated_check_does_not_outlast_the_wait_for_room(checks):
 @pytest.mark.parametrize(
     ("node_s", "difference_s"), [(100.0, 0.0), (106.0, 0.0), (110.0, 4.0), (97.0, -3.0)]
 )
-def test_a_clock_is_wrong_by_what_the_duration_of_the_check_does_not_explain(node_s, difference_s):
+def test_a_clock_is_wrong_by_the_difference_beyond_the_duration_of_the_check(node_s, difference_s):
     assert clock_difference_s(node_s, began_s=100.0, ended_s=106.0) == difference_s
 
 

@@ -28,7 +28,7 @@ class Nodes:
         self.loads = {}
         self.checked = []
         self.requests = []
-        self.said = []
+        self.notes = []
 
     async def check(self, nodes, journal, deadlines_s):
         self.checked += [each.name for each in nodes]
@@ -44,7 +44,7 @@ class Nodes:
         self.requests.append(bundles)
 
     def place(self, cluster, *processes, without=(), timeout_s=GENEROUS_S):
-        return cluster.place(processes, without, timeout_s, self.said.append)
+        return cluster.place(processes, without, timeout_s, self.notes.append)
 
 
 @pytest.fixture
@@ -122,7 +122,7 @@ async def test_a_waiting_run_repeats_its_request_and_withdraws_it(nodes, cluster
     wanted = [{"CPU": 1.0}, {"CPU": 1.0}]
     assert nodes.requests[-1] == []
     assert all(each == wanted for each in nodes.requests[:-1])
-    assert len(nodes.said) == 1, "the wait is said once"
+    assert len(nodes.notes) == 1, "the wait is reported once"
 
 
 async def test_a_run_that_ends_without_room_withdraws_its_request(nodes, cluster):
@@ -153,7 +153,7 @@ async def test_a_journal_whose_node_left_the_cluster_is_lost_before_its_heartbea
     with pytest.raises(ActorLostError, match=r"its Ray node h1 \(10.0.0.1\) does not answer"):
         await nodes.place(cluster, "control")
 
-    assert "h1" in cluster.journal_loss(())
+    assert "h1" in cluster.journal_loss(()), "the loss names the node"
     cluster.move_journal()
     assert cluster.journal_loss(()) == ""
     placed = await nodes.place(cluster, "control", "journal-copy")

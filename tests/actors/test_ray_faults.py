@@ -98,7 +98,7 @@ from tests.actors.test_replacing import fleet, prove
 folder = Path(sys.argv[1])
 deadlines = ActorDeadlines(call_s=5.0)
 settings = Settings(batch=16, schedulers=2, journal=folder, deadlines=deadlines)
-prove(ActorLauncher().run(fleet(), RunPlan(settings), lambda told: None), folder)
+prove(ActorLauncher().run(fleet(), RunPlan(settings), lambda progress: None), folder)
 print("proved")
 """
 

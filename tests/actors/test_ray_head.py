@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -11,6 +10,7 @@ from roadstead.journal import RecordKind
 from roadstead.journal.disk import RealDisk
 from roadstead.journal.segments import Reader
 from tests.actors.test_ray_faults import ROOT
+from tests.waiting import until
 
 pytestmark = pytest.mark.ray
 
@@ -133,13 +133,15 @@ def run(script, *arguments, ends_with=0):
 def left_of(pids):
     """Return Ray's processes among these pids that are still alive after a while."""
     command = ["/bin/ps", "-o", "args=", "-p", ",".join(map(str, pids))]
-    until_s = time.monotonic() + GONE_S
-    while True:
-        told = subprocess.run(command, capture_output=True, text=True, check=False).stdout
-        left = [line for line in told.splitlines() if "ray" in line]
-        if not left or time.monotonic() > until_s:
-            return left
-        time.sleep(0.1)
+    left = []
+
+    def have_ended():
+        listing = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+        left[:] = [line for line in listing.splitlines() if "ray" in line]
+        return not left
+
+    until(have_ended, GONE_S)
+    return left
 
 
 def binds_in(folder):
@@ -157,10 +159,10 @@ def gone_on_with(folder, placed, pids, runtime):
 
 @pytest.mark.parametrize(("victim", "then"), [("gcs_server", "ray"), ("raylet", "inline")])
 def test_a_run_that_loses_ray_ends_with_a_clear_message_and_can_be_resumed(tmp_path, victim, then):
-    first, *told = run(RUN, tmp_path, victim, "ray")
+    first, *lines = run(RUN, tmp_path, victim, "ray")
 
-    assert told[-1].startswith(f"Ray's {victim} (process ")
-    assert told[-1].endswith(
+    assert lines[-1].startswith(f"Ray's {victim} (process ")
+    assert lines[-1].endswith(
         "ended: killed by signal 9. The run ends here; what the binder acknowledged is in "
         f"{tmp_path}, and --resume continues the run."
     )

@@ -86,7 +86,7 @@ def test_the_head_may_be_restarted(heartbeats, network):
     assert heartbeats.lost == frozenset()
 
 
-def test_a_connection_shows_which_addresses_accept():
+def test_only_addresses_that_accept_a_connection_are_returned():
     with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         addresses = {"up": server.getsockname(), "down": closed.getsockname()}

@@ -44,7 +44,7 @@ def host_of(build, **setup):
 
 @pytest.fixture
 def recorded(monkeypatch):
-    """What is recorded at Ray, which does not run here."""
+    """Values recorded at Ray, which does not run here."""
     values = []
 
     class Metrics:

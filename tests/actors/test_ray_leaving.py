@@ -92,14 +92,14 @@ class Ended:
 
 
 @pytest.mark.parametrize(
-    ("statuses", "told"),
+    ("statuses", "message"),
     [
         ((None, None), ""),
         ((None, -9), "Ray's raylet (process 7) ended: killed by signal 9"),
         ((3, -9), "Ray's gcs_server (process 7) ended: exit status 3"),
     ],
 )
-def test_a_ray_started_by_this_process_reports_which_server_ended(monkeypatch, statuses, told):
+def test_a_ray_started_by_this_process_reports_which_server_ended(monkeypatch, statuses, message):
     servers = dict(zip(("gcs_server", "raylet"), map(Ended, statuses), strict=True))
     forced = []
     ray_left()
@@ -111,7 +111,7 @@ def test_a_ray_started_by_this_process_reports_which_server_ended(monkeypatch, s
 
     runtime = RayRuntime(processes=1, limits=DecodeLimits(max_bytes=1_000_000))
 
-    assert runtime.lost() == told
+    assert runtime.lost() == message
     asyncio.run(runtime.stop())
     ray_left()
-    assert forced == [True] * bool(told)
+    assert forced == [True] * bool(message)

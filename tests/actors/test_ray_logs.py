@@ -55,7 +55,7 @@ async def test_files_get_the_name_of_their_node_and_are_copied_in_small_parts(tm
 
     assert missing == []
     assert (tmp_path / "new" / "scheduler-0@h2.jsonl").read_bytes() == data
-    assert len(disk.asked) > 2
+    assert len(disk.asked) > 2, "the file is copied in several parts"
     assert max(count for _, _, count in disk.asked) <= PART_BYTES
 
 
@@ -86,7 +86,7 @@ async def test_logs_of_an_earlier_run_stay(tmp_path):
     assert (tmp_path / "scheduler-0@h2.jsonl").read_bytes() == b"earlier\nnow\n"
 
 
-async def test_of_a_long_log_the_newest_lines_are_copied_and_the_rest_is_said(
+async def test_the_newest_lines_of_a_long_log_are_copied_and_omitted_ones_counted(
     tmp_path, monkeypatch
 ):
     monkeypatch.setattr(ray_logs, "MAX_FILE_BYTES", 1_000)
@@ -96,7 +96,7 @@ async def test_of_a_long_log_the_newest_lines_are_copied_and_the_rest_is_said(
 
     note, *kept = (tmp_path / "scheduler-0@h2.jsonl").read_bytes().splitlines(keepends=True)
     assert data.endswith(b"".join(kept)), "whole lines, up to the end"
-    assert sum(map(len, kept)) <= 1_000
+    assert sum(map(len, kept)) <= 1_000, "no more than the bound is kept"
     assert json.loads(note)["bytes"] == len(data) - sum(map(len, kept))
     where = "all of it is there in /ray/logs/run/scheduler-0.jsonl"
     left_out = len(data) - 1_000
@@ -123,7 +123,7 @@ async def test_a_process_that_ended_is_answered_for_by_the_next_way_to_ask(tmp_p
     assert (tmp_path / "scheduler-0@h2.jsonl").exists()
 
 
-async def test_a_node_that_nobody_answers_for_is_reported_and_the_others_are_copied(tmp_path):
+async def test_an_unresponsive_node_is_reported_and_the_others_are_copied(tmp_path):
     disk = Disk(**{"worker-0.jsonl": b"{}\n"})
     nodes = [node(broken), node(disk.ask, label="h1", processes=("worker-0",))]
 
@@ -144,7 +144,7 @@ async def test_the_deadline_ends_a_node_that_hangs_and_keeps_what_arrived(tmp_pa
     assert missing == ["scheduler-0 on h2 (10.0.0.2) (not received within 0.05 s)"]
     kept = (tmp_path / "scheduler-0@h2.jsonl").read_bytes().partition(b"\n")[2]
     assert data.endswith(kept)
-    assert 0 < len(kept) <= PART_BYTES
+    assert 0 < len(kept) <= PART_BYTES, "the first part arrived, and no complete file"
 
 
 async def test_a_process_without_a_file_is_reported(tmp_path):

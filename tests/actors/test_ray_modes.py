@@ -37,7 +37,7 @@ def test_partitioned_schedulers_on_ray_commit_whole_jobs_and_overfill_no_node(tm
 
     used = Counter(each.node for each in outcome.placements)
     assert len({each.uid for each in outcome.placements}) == len(outcome.placements) == 60
-    assert max(used.values()) <= 8
+    assert max(used.values()) <= 8, "a node has room for 8 pods"
     works = outcome.concurrency.schedulers
     assert sum(each.bound for each in works) == 60
     assert all(0.0 <= each.busyness <= 1.0 for each in works)

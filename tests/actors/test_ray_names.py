@@ -1,4 +1,4 @@
-"""Names of the Ray actors of a run: runs in one namespace do not meet."""
+"""Names of the Ray actors of a run: runs in one namespace have no name in common."""
 
 from types import SimpleNamespace
 

@@ -193,7 +193,7 @@ def test_room_is_counted_on_nodes_with_the_labels_of_the_role(cpus, labels, room
         (17.0, {}, ["control"], 0),
     ],
 )
-def test_room_for_workers_is_what_control_and_schedulers_leave(cpus, labels, control, room):
+def test_workers_may_use_the_resources_left_by_control_and_schedulers(cpus, labels, control, room):
     nodes = [node("h1", 16.0, 16.0), node("h2", 16.0, 16.0), node("h3", 16.0, 16.0, d="x")]
     constraints = PlacementConstraints(cpus, {"worker": labels}, driver_node_id="id-h1")
     others = [*control, "scheduler-0"]

@@ -1,6 +1,5 @@
 import os
 import subprocess
-import time
 
 import pytest
 import ray
@@ -10,6 +9,7 @@ from roadstead.config.settings import Settings
 from roadstead.fleet.generate import generate_fleet
 from roadstead.run import RunPlan
 from tests.actors.world import GENEROUS_S, inputs_of, plan_of, ray_left
+from tests.waiting import until
 
 pytestmark = pytest.mark.ray
 
@@ -49,10 +49,7 @@ def test_a_run_on_ray_places_like_an_inline_run_and_leaves_no_process_behind(tmp
     assert max(seen) > len(before) + 4
     ray_left()
     assert not ray.is_initialized()
-    deadline_s = time.monotonic() + GENEROUS_S
-    while not descendants() <= before and time.monotonic() < deadline_s:
-        time.sleep(0.05)
-    assert descendants() <= before
+    assert until(lambda: descendants() <= before, GENEROUS_S), descendants() - before
 
 
 def test_a_second_run_of_a_process_starts_a_ray_of_its_own_after_the_first():

@@ -87,9 +87,9 @@ class Speaker:
 
 
 async def test_the_logs_of_all_lives_are_gathered_also_where_no_process_is_left(tmp_path):
-    said = []
+    lines = []
     runtime = RayRuntime(processes=1, limits=LIMITS, log_dir=str(tmp_path / "logs"))
-    runtime.report_to(said.append)
+    runtime.report_to(lines.append)
     try:
         refs = await started(runtime, one=partial(Speaker, "one"))
         await runtime.kill("one")
@@ -104,7 +104,7 @@ async def test_the_logs_of_all_lives_are_gathered_also_where_no_process_is_left(
     host = platform.node()
     names = sorted(path.name for path in (tmp_path / "logs").iterdir())
     assert names == [f"one.2@{host}.jsonl", f"one@{host}.jsonl"]
-    assert not any(text.startswith("Not all logs") for text in said)
+    assert not any(text.startswith("Not all logs") for text in lines)
 
 
 def unbuildable(directory):
@@ -144,8 +144,8 @@ async def test_actors_have_processes_of_their_own_and_find_each_other(runtime):
 async def test_a_group_shares_a_process_and_ends_with_it(runtime):
     builds = {name: partial(Speaker, name) for name in ("one", "other")}
     refs = await runtime.start({"host": builds}, timeout_s=GENEROUS_S)
-    said = [(await refs[name].call(STATUS, NOTHING, timeout_s=GENEROUS_S)).text for name in refs]
-    assert said == [f"{name} in {runtime.pids['host']}" for name in ("one", "other")]
+    replies = [(await refs[name].call(STATUS, NOTHING, timeout_s=GENEROUS_S)).text for name in refs]
+    assert replies == [f"{name} in {runtime.pids['host']}" for name in ("one", "other")]
 
     await runtime.kill("one")
 

@@ -74,7 +74,7 @@ def head_answers(monkeypatch):
 
 
 @pytest.mark.usefixtures("head_answers")
-def test_other_versions_are_named_with_what_to_install(monkeypatch):
+def test_other_versions_are_named_with_install_instructions(monkeypatch):
     def refuse(**options):
         raise RuntimeError(
             "Version mismatch: The cluster was started with:\n    Ray: 2.60.0\n"
@@ -92,7 +92,7 @@ def test_other_versions_are_named_with_what_to_install(monkeypatch):
 
 
 @pytest.mark.usefixtures("head_answers")
-def test_a_driver_on_a_machine_that_is_no_node_is_told_what_to_do(monkeypatch):
+def test_a_driver_on_a_machine_that_is_no_node_fails_with_instructions(monkeypatch):
     remedy = r"\(ray.address\) cannot be joined: this machine is no node .*`ray job submit`$"
     monkeypatch.setattr(ray_session, "is_on_a_node", lambda timeout_s: False)
     with pytest.raises(ActorLostError, match=remedy):

@@ -141,7 +141,7 @@ def test_the_task_of_a_killed_process_runs_again_and_its_row_is_there():
     assert dict(end.results) == alone(sweep)
 
 
-def test_a_task_whose_process_ends_each_time_ends_the_sweep_and_says_so():
+def test_a_task_whose_process_ends_each_time_ends_the_sweep_with_an_error():
     end, _ = carried_out(work(1, machines=5000, horizon_s=200_000.0), Killer(MAX_ATTEMPTS))
 
     assert isinstance(end.stopped_by, TaskLostError)

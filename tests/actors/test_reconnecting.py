@@ -11,7 +11,7 @@ from roadstead.protocol.plain_data import DecodeLimits
 from tests.actors.world import GENEROUS_S
 
 
-class Told:
+class Restored:
     """An actor that returns its number of calls and its epoch."""
 
     def __init__(self, directory, life=1):
@@ -33,7 +33,7 @@ async def begin(runtime, name, life=1):
     made = []
 
     def build(directory):
-        made.append(Told(directory, life))
+        made.append(Restored(directory, life))
         return made[0]
 
     await runtime.start({name: {name: IncarnationFactory(build, name, life)}}, timeout_s=GENEROUS_S)

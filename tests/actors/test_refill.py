@@ -24,14 +24,16 @@ from tests.builders import pod
 SCHEDULERS = {"scheduler-0"}
 
 
-def refill(held, said, **answers):
+def refill(held, queue_answer, **answers):
     """Return a Refill after the end of a scheduler, for these nominations of cache and queue."""
     answers = {"fence_owner": NOTHING, "nominate": NOTHING, "observe": NOTHING, **answers}
-    told = {"assumed_by": Uids(()), "end_owner": NOTHING}
+    of_cache = {"assumed_by": Uids(()), "end_owner": NOTHING}
     refs = {
         "binder": Fake("binder", evicted_pods=batch_of(), **answers),
-        "cache": Fake("cache", **told, restream=NOTHING, nominated=held, **answers),
-        "queue": Fake("queue", nominated=said, leased_to=Uids(()), end_owner=NOTHING, **answers),
+        "cache": Fake("cache", **of_cache, restream=NOTHING, nominated=held, **answers),
+        "queue": Fake(
+            "queue", nominated=queue_answer, leased_to=Uids(()), end_owner=NOTHING, **answers
+        ),
     }
     epochs = {"scheduler-0": 2, **dict.fromkeys(refs, 1)}
     return Refill(refs, epochs, Settings()), refs
@@ -39,14 +41,14 @@ def refill(held, said, **answers):
 
 async def test_the_cache_gets_withdrawn_nominations_and_the_queue_the_freed_resources():
     held = Nominated(batch_of("a", "b"), ("n1", "n2"))
-    said = Nominated(batch_of("b"), ("n2",), ("uid-a",))
-    again, refs = refill(held, said)
+    queue_answer = Nominated(batch_of("b"), ("n2",), ("uid-a",))
+    again, refs = refill(held, queue_answer)
 
     await again.fill(SCHEDULERS)
 
-    assert refs["queue"].told("nominated") == [Uids(("uid-a", "uid-b"))]
-    assert refs["cache"].told("nominate") == [NominateBatch(batch_of("a"), ("",), (False,))]
-    assert refs["queue"].told("observe") == [ClusterChanges(gone=batch_of("a"))]
+    assert refs["queue"].received("nominated") == [Uids(("uid-a", "uid-b"))]
+    assert refs["cache"].received("nominate") == [NominateBatch(batch_of("a"), ("",), (False,))]
+    assert refs["queue"].received("observe") == [ClusterChanges(gone=batch_of("a"))]
 
 
 async def test_the_cache_gets_nominations_that_only_the_queue_knows():
@@ -54,8 +56,8 @@ async def test_the_cache_gets_nominations_that_only_the_queue_knows():
 
     await again.fill(SCHEDULERS)
 
-    assert refs["cache"].told("nominate") == [NominateBatch(batch_of("a"), ("n1",), (False,))]
-    assert refs["queue"].told("observe") == []
+    assert refs["cache"].received("nominate") == [NominateBatch(batch_of("a"), ("n1",), (False,))]
+    assert refs["queue"].received("observe") == []
 
 
 async def test_equal_nominations_cause_no_message():
@@ -64,7 +66,7 @@ async def test_equal_nominations_cause_no_message():
 
     await again.fill(SCHEDULERS)
 
-    assert refs["cache"].told("nominate") == []
+    assert refs["cache"].received("nominate") == []
 
 
 async def test_a_new_queue_first_gets_bound_gang_members_but_not_initial_ones():
@@ -77,8 +79,8 @@ async def test_a_new_queue_first_gets_bound_gang_members_but_not_initial_ones():
 
     await again.fill({"queue"})
 
-    assert refs["queue"].told("bound_members") == [batch_of("bound", facts=gang)]
-    assert refs["queue"].told("submit") == [batch_of("waits", facts=gang)]
+    assert refs["queue"].received("bound_members") == [batch_of("bound", facts=gang)]
+    assert refs["queue"].received("submit") == [batch_of("waits", facts=gang)]
     assert [name for name, _ in refs["queue"].calls] == ["bound_members", "submit", "restored"]
 
 
@@ -113,7 +115,7 @@ async def test_changes_that_earlier_epochs_made_before_their_fence_are_reverted(
     await again.fill({"queue", *SCHEDULERS})
 
     ends = EndOwner(OwnerEpoch("scheduler-0", 2), ("uid-a",), (None,))
-    assert refs["cache"].told("end_owner") == refs["queue"].told("end_owner") == [ends]
+    assert refs["cache"].received("end_owner") == refs["queue"].received("end_owner") == [ends]
     names = [name for name, _ in refs["queue"].calls]
     assert names.index("submit") < names.index("end_owner")
 
@@ -125,7 +127,7 @@ async def test_a_message_to_a_slow_new_actor_is_sent_again():
 
     await again.fill(SCHEDULERS)
 
-    assert len(refs["binder"].told("fence_owner")) == SENDS_TO_NEW
+    assert len(refs["binder"].received("fence_owner")) == SENDS_TO_NEW
 
 
 async def test_an_unresponsive_new_actor_is_abandoned():
@@ -135,16 +137,16 @@ async def test_an_unresponsive_new_actor_is_abandoned():
     with pytest.raises(DeadlineError, match="late"):
         await again.fill(SCHEDULERS)
 
-    assert len(refs["binder"].told("fence_owner")) == SENDS_TO_NEW
+    assert len(refs["binder"].received("fence_owner")) == SENDS_TO_NEW
 
 
 async def test_the_cache_reports_nominated_pods_until_they_are_deleted():
     world = await World().assuming()
-    told = NominateBatch(batch_of("a", "b"), ("n1", "n2"), (False, False))
-    await world.cache.nominate(told)
-    said = await world.cache.nominated(Uids(()))
+    nominated = NominateBatch(batch_of("a", "b"), ("n1", "n2"), (False, False))
+    await world.cache.nominate(nominated)
+    queue_answer = await world.cache.nominated(Uids(()))
 
     await world.cache.remove_pods(PodRemoval(("uid-a",)))
 
-    assert (said.pods.uids, said.nodes) == (("uid-a", "uid-b"), ("n1", "n2"))
+    assert (queue_answer.pods.uids, queue_answer.nodes) == (("uid-a", "uid-b"), ("n1", "n2"))
     assert (await world.cache.nominated(Uids(()))).pods.uids == ("uid-b",)

@@ -89,7 +89,7 @@ def test_pods_with_claims_are_placed_as_with_the_in_tree_plugin():
 
 
 def test_a_preempting_plugin_refuses_a_victim_that_waits_at_permit():
-    world = World(says={"A": {"permit": (WAIT, 9.0)}})
+    world = World(answers={"A": {"permit": (WAIT, 9.0)}})
     world.lease()
     world.accept(*world.place())
     victims = (Victim("u1", "default/u1", 0),)

@@ -106,7 +106,7 @@ def test_an_actor_killed_while_results_are_collected_loses_no_pod(monkeypatch, t
         ("scheduler", ("scheduler-0", "cache")),
     ],
 )
-def test_one_seed_gives_one_placement_whichever_actor_is_killed(
+def test_one_seed_gives_one_placement_when_any_actor_is_killed(
     monkeypatch, tmp_path, nodes_at, names
 ):
     how = {"schedulers": 1, "nodes_at": nodes_at, "batch": 16, "control": "apart"}
@@ -178,5 +178,5 @@ def test_a_signal_makes_the_cache_compare_itself_with_a_new_one(monkeypatch, tmp
     with caplog.at_level("INFO", logger="roadstead"):
         ActorLauncher().run(fleet(), plan_of(batch=4), on_progress)
 
-    (told,) = [each for each in caplog.records if each.getMessage() == "cache compared"]
-    assert told.fields == {"differences": 0, "first": ""}
+    (record,) = [each for each in caplog.records if each.getMessage() == "cache compared"]
+    assert record.fields == {"differences": 0, "first": ""}

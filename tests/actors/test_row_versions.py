@@ -21,7 +21,7 @@ async def test_row_versions_are_streamed_as_numbered_changes():
     )
     await cache.stream.flush()
 
-    assert scheduler.told("apply")[-1] == version_batch(3, [("n2", 7)])
+    assert scheduler.received("apply")[-1] == version_batch(3, [("n2", 7)])
     assert answer.seq == 3
 
 
@@ -41,30 +41,30 @@ async def test_a_new_scheduler_gets_the_versions_after_its_rows():
 
 async def test_a_bind_names_the_read_version_and_the_next_one_the_updated_version():
     world = World(["a"], ["b"], conflicts="version")
-    told = []
+    read_versions = []
 
-    def settle(message):
-        told.extend(message.rows)
+    def update_once(message):
+        read_versions.extend(message.rows)
         return world.counts.update_assumptions(message)
 
     def refuse(batch):
         found = answers_to(batch, "version", "the node changed")
         return bind_answers([_at(each, 9) for each in found.answers])
 
-    world.cache.answers["update_assumptions"] = settle
+    world.cache.answers["update_assumptions"] = update_once
     world.binder.answers["bind"] = refuse
     await world.counts.add_nodes(node_batch(world.nodes))
     await world.counts.update_assumptions(UpdateAssumptions((), (), (), rows=(("n1", 4),)))
     async with world:
-        await until(lambda: len(world.binder.told("bind")) == 2)
+        await until(lambda: len(world.binder.received("bind")) == 2)
         await world.reports(1)
 
-    first, *_ = world.binder.told("bind")
+    first, *_ = world.binder.received("bind")
     assert first.read_versions == (4,)
-    assert ("n1", 9) in told
-    assert world.queue.told("report")[0].returned[0].reason == "conflict"
+    assert ("n1", 9) in read_versions
+    assert world.queue.received("report")[0].returned[0].reason == "conflict"
     metrics = dict((await world.scheduler.status(NOTHING)).metrics)
-    assert metrics["refused version"] >= 1
+    assert metrics["refused version"] >= 1, "a bind was refused for its version"
 
 
 def _at(answer, row_version):
@@ -75,6 +75,6 @@ async def test_without_version_conflicts_no_versions_are_sent():
     async with World(["a"]) as world:
         await world.reports()
 
-    (bind,) = world.binder.told("bind")
+    (bind,) = world.binder.received("bind")
     assert (bind.read_versions, bind.transactions) == ((), ())
-    assert all(each.rows == () for each in world.cache.told("update_assumptions"))
+    assert all(each.rows == () for each in world.cache.received("update_assumptions"))

@@ -66,7 +66,7 @@ def run(inputs, **how):
     return outcome
 
 
-def told(outcome):
+def places_and_reasons(outcome):
     """Return (pod → node, pod → reason that it is pending)."""
     return placed(outcome), {each.pod: each.message for each in outcome.pending}
 
@@ -105,7 +105,7 @@ def test_any_workers_and_batches_decide_like_single_pods_in_turn(inputs, cut, ti
     workers, batch = cut
     how = {"tie_break": tie_break, "seed": 7}
 
-    nodes, reasons = told(run(inputs, workers=workers, batch=batch, **how))
+    nodes, reasons = places_and_reasons(run(inputs, workers=workers, batch=batch, **how))
 
     assert (nodes, reasons) == plainly(inputs, plan_of(**how))
 
@@ -117,7 +117,7 @@ def test_a_fleet_is_placed_alike_for_any_workers_and_batches(workers, batch):
 
     outcome = run(inputs, workers=workers, batch=batch)
 
-    assert told(outcome) == plainly(inputs, plan_of())
+    assert places_and_reasons(outcome) == plainly(inputs, plan_of())
 
 
 def overfull(seed=1):
@@ -134,7 +134,7 @@ def test_a_fleet_that_is_too_small_is_filled_and_other_pods_have_reasons():
     assert outcome.placements
     assert outcome.pending
     assert all("0/8 nodes are available" in each.message for each in outcome.pending)
-    assert told(outcome) == plainly(inputs, plan_of())
+    assert places_and_reasons(outcome) == plainly(inputs, plan_of())
 
 
 def test_one_seed_gives_one_placement_and_another_seed_another():
@@ -142,7 +142,7 @@ def test_one_seed_gives_one_placement_and_another_seed_another():
 
     first, again, other = (run(inputs, seed=seed) for seed in (5, 5, 6))
 
-    assert told(first) == told(again)
+    assert places_and_reasons(first) == places_and_reasons(again)
     assert placed(first) != placed(other)
 
 
@@ -187,7 +187,7 @@ def test_pods_that_can_not_be_tried_are_pending_with_the_reason():
 
     outcome = run(inputs)
 
-    nodes, reasons = told(outcome)
+    nodes, reasons = places_and_reasons(outcome)
     assert nodes == {"default/p": "n1"}
     assert reasons == {
         "default/gated": "waiting for scheduling gates: [hold]",
@@ -345,7 +345,7 @@ def test_more_pods_than_the_queue_allows_are_an_error():
         )
 
 
-def test_what_is_not_supported_ends_the_run_with_plugin_object_and_field():
+def test_an_unsupported_feature_ends_the_run_with_plugin_object_and_field():
     wants = pod(others={"example.com/gpu": 1})
     inputs = inputs_of([node("n1")], [*pods_of("p"), *pods_of("q", facts=wants)])
 

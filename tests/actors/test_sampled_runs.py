@@ -66,7 +66,7 @@ def test_a_sampled_run_decides_like_one_table(few_are_enough, batch):
     outcome, actors = run_inline(fleet(), how)
 
     assert placed(outcome) == plainly(fleet(), how)
-    assert node_search_of(actors["scheduler-0"]).start > 0
+    assert node_search_of(actors["scheduler-0"]).start > 0, "the search continued from node to node"
 
 
 def test_without_a_configured_percentage_nothing_is_sampled(few_are_enough):
@@ -185,9 +185,9 @@ def test_an_explanation_includes_the_extender():
         how = plan(extender_config(server.port, nodeCacheCapable="true"), workers=2)
         asked = (identity("asked"), pod(cpu=100))
 
-        told = ActorLauncher().explain(fleet(2), how, asked, lambda progress: None)
+        explanation = ActorLauncher().explain(fleet(2), how, asked, lambda progress: None)
 
-    entry = told.as_expected()
+    entry = explanation.as_expected()
     assert entry["filterStatuses"] == [
         {"code": "Unschedulable", "plugin": "Extender", "reasons": ["a third"]}
     ]

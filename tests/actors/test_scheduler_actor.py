@@ -86,10 +86,10 @@ class World:
 
     async def reports(self, count=1):
         """Wait for the first reports to the queue and return them."""
-        await until(lambda: len(self.queue.told("report")) >= count or self.scheduler.failure)
+        await until(lambda: len(self.queue.received("report")) >= count or self.scheduler.failure)
         if self.scheduler.failure is not None:
             raise self.scheduler.failure
-        return self.queue.told("report")
+        return self.queue.received("report")
 
     async def error(self):
         """Wait until the scheduler fails; return its status with the error."""
@@ -133,7 +133,7 @@ async def test_a_lease_request_names_waiting_gangs_and_the_answer_counts_their_b
     async with world:
         reports = await world.reports(2)
 
-    first, second, *_ = world.queue.told("lease")
+    first, second, *_ = world.queue.received("lease")
     assert (first.gangs, second.gangs) == ((), (("default", "g"),))
     assert {each.bound for each in reports} == {("uid-a",), ("uid-b",)}
 
@@ -142,9 +142,9 @@ async def test_cache_binder_and_queue_get_the_same_attempt_on_the_same_node():
     async with World(["a", "b"]) as world:
         await world.reports()
 
-    (assume,) = world.cache.told("assume")
-    (bind,) = world.binder.told("bind")
-    nothing, confirm = world.cache.told("update_assumptions")
+    (assume,) = world.cache.received("assume")
+    (bind,) = world.binder.received("bind")
+    nothing, confirm = world.cache.received("update_assumptions")
     assert nothing == UpdateAssumptions((), (), ())
     assert assume.bind_next
     assert assume.nodes == bind.nodes == ("n1", "n1")
@@ -176,7 +176,7 @@ async def test_a_pod_without_a_node_is_returned_with_its_reasons():
     assert note.key == "default/a"
     assert note.message.startswith("0/1 nodes are available: 1 Insufficient cpu.")
     assert note.reasons == (("Insufficient cpu", 1),)
-    assert world.cache.told("assume") == world.binder.calls == []
+    assert world.cache.received("assume") == world.binder.calls == []
 
 
 async def test_an_assumption_refused_by_the_cache_is_returned_as_a_conflict():
@@ -187,7 +187,7 @@ async def test_an_assumption_refused_by_the_cache_is_returned_as_a_conflict():
 
     ((back,),) = [report.returned for report in reports if report.returned]
     assert (back.uid, back.reason) == ("uid-a", "conflict")
-    assert world.binder.told("bind")[0].pods.uids == ("uid-b",)
+    assert world.binder.received("bind")[0].pods.uids == ("uid-b",)
 
 
 @pytest.mark.parametrize("cause", ["constraint", "unknown_node", "busy"])
@@ -199,8 +199,8 @@ async def test_pods_refused_by_the_binder_are_forgotten_and_tried_again(cause):
 
     (back,) = report.returned
     assert (back.uid, back.reason) == ("uid-a", "conflict")
-    (token,) = world.binder.told("bind")[0].tokens
-    assert world.cache.told("update_assumptions")[-1].forget == (("uid-a", token),)
+    (token,) = world.binder.received("bind")[0].tokens
+    assert world.cache.received("update_assumptions")[-1].forget == (("uid-a", token),)
     assert back.freed
     assert world.log.index("queue report") > world.log.index("binder bind")
     assert world.log[world.log.index("queue report") - 1] == "cache update_assumptions"
@@ -213,7 +213,7 @@ async def test_a_pod_bound_by_another_scheduler_is_done():
         (report,) = await world.reports()
 
     assert report.bound == ("uid-a",)
-    assert world.cache.told("update_assumptions")[-1].forget
+    assert world.cache.received("update_assumptions")[-1].forget
 
 
 async def test_a_deleted_pod_is_forgotten_and_not_reported():
@@ -222,7 +222,7 @@ async def test_a_deleted_pod_is_forgotten_and_not_reported():
         batch, "deleted" if batch.pods.uids == ("uid-a",) else ""
     )
     async with world:
-        await until(lambda: any(told.forget for told in world.cache.told("update_assumptions")))
+        await until(lambda: any(each.forget for each in world.cache.received("update_assumptions")))
         reports = await world.reports()
 
     assert [report.bound for report in reports] == [("uid-b",)]
@@ -245,12 +245,12 @@ async def test_a_late_binder_gets_the_same_tokens_again():
     async with world:
         (report,) = await world.reports()
 
-    told = world.binder.told("bind")
-    assert [each.number for each in told] == [1, 2, 3]
-    first, second, third = (replace(each, number=0) for each in told)
+    binds = world.binder.received("bind")
+    assert [each.number for each in binds] == [1, 2, 3]
+    first, second, third = (replace(each, number=0) for each in binds)
     assert first == second == third
     assert report.bound == ("uid-a", "uid-b")
-    assert not any(told.forget for told in world.cache.told("update_assumptions"))
+    assert not any(binds.forget for binds in world.cache.received("update_assumptions"))
 
 
 async def test_pods_that_one_evaluation_can_not_decide_are_evaluated_again():
@@ -267,16 +267,16 @@ async def test_pods_that_one_evaluation_can_not_decide_are_evaluated_again():
 async def test_answers_are_handled_between_many_decisions():
     names = [f"p{number}" for number in range(150)]
     async with World(names, facts=pod(cpu=1), nodes=(node("n1", pods=200),)) as world:
-        await until(lambda: sum(len(each.bound) for each in world.queue.told("report")) == 150)
+        await until(lambda: sum(len(each.bound) for each in world.queue.received("report")) == 150)
 
-    assert len(world.cache.told("assume")) == 1
+    assert len(world.cache.received("assume")) == 1
 
 
 async def test_a_lease_request_has_the_batch_size_and_waits_briefly():
     async with World(batch=7) as world:
-        await until(lambda: world.queue.told("lease"))
+        await until(lambda: world.queue.received("lease"))
 
-    ask = world.queue.told("lease")[0]
+    ask = world.queue.received("lease")[0]
     assert (ask.owner, ask.epoch, ask.max_pods) == ("scheduler-0", 1, 7)
     assert ask.wait_s > 0
 
@@ -300,7 +300,7 @@ async def test_the_number_of_batches_at_the_binder_is_bounded():
 
     world.binder.answers["bind"] = bind
     async with world:
-        await until(lambda: len(world.cache.told("assume")) == 3)
+        await until(lambda: len(world.cache.received("assume")) == 3)
         await turns()
         assert len(at_binder) == 1
         gate.set()
@@ -313,13 +313,13 @@ async def test_decisions_continue_while_binds_are_in_progress():
     world = World(["a"], ["b"])
     world.binder.answers["bind"] = never
     async with world:
-        await until(lambda: len(world.binder.told("bind")) == 2)
+        await until(lambda: len(world.binder.received("bind")) == 2)
 
         status = await world.scheduler.status(NOTHING)
         assert status.text == "had decided 2 batches and bound 0 pods; 2 pods were under way"
 
 
-async def test_what_is_not_supported_stops_the_scheduler_with_plugin_object_and_field():
+async def test_an_unsupported_feature_stops_the_scheduler_with_plugin_object_and_field():
     facts = pod(others={"example.com/gpu": 1})
     gates = {"DRAExtendedResource": True}
     async with World(["a"], facts=facts, featureGates=gates, cluster=SERVED) as world:
@@ -329,7 +329,7 @@ async def test_what_is_not_supported_stops_the_scheduler_with_plugin_object_and_
     plugin, obj, field = status.error_parts
     assert (plugin, obj) == ("DynamicResources", 'Pod "default/a"')
     assert field == "spec.containers: example.com/gpu with DRAExtendedResource"
-    assert world.queue.told("report") == []
+    assert world.queue.received("report") == []
 
 
 @pytest.mark.parametrize(
@@ -370,16 +370,18 @@ async def test_the_first_failure_is_reported():
 async def test_a_batch_whose_changes_do_not_arrive_in_time_begins_again():
     world = World(["a"], deadlines={"call_s": 0.02})
     there = asyncio.Event()
-    settled = []
+    bound_meanwhile = []
 
     async def late(batch):
         if batch.unpacked().kinds:
             await there.wait()
         return await world.scheduler.apply(batch)
 
-    async def settle(message):
-        if not settled:
-            settled.append(await world.counts.add_running(RunningPods(batch_of("r"), ("n1",))))
+    async def update(message):
+        if not bound_meanwhile:
+            bound_meanwhile.append(
+                await world.counts.add_running(RunningPods(batch_of("r"), ("n1",)))
+            )
         return await world.counts.update_assumptions(message)
 
     async def apply_late(batch):
@@ -387,7 +389,7 @@ async def test_a_batch_whose_changes_do_not_arrive_in_time_begins_again():
         return NOTHING
 
     world.feed.answers["apply"] = apply_late
-    world.cache.answers["update_assumptions"] = settle
+    world.cache.answers["update_assumptions"] = update
     async with world:
         await until(lambda: world.scheduler.metrics.reads > 1)
         there.set()
@@ -410,12 +412,12 @@ async def test_a_stopped_scheduler_leases_no_more_pods_and_leaves_no_task_behind
     world = World(["a"])
     world.binder.answers["bind"] = never
     async with world:
-        await until(lambda: world.binder.told("bind"))
-    leases = len(world.queue.told("lease"))
+        await until(lambda: world.binder.received("bind"))
+    leases = len(world.queue.received("lease"))
     await turns()
 
     assert asyncio.all_tasks() == before
-    assert len(world.queue.told("lease")) == leases
+    assert len(world.queue.received("lease")) == leases
     assert (await world.scheduler.status(NOTHING)).error == ""
 
 
@@ -430,9 +432,9 @@ async def test_pending_reasons_reach_the_queue_without_a_lease():
     steps = scheduler_of(world.scheduler).performer.perform([SendReports((report,))])
     await drive(steps, Peers("scheduler-0", 1, Fakes(world.queue), 30.0).handle)
 
-    (told,) = world.queue.told("report")
-    assert (told.lease_id, told.bound, told.returned) == (0, (), ())
-    assert told.pending_reasons == (PendingReason("uid-a", "default/a", report.message, (), ()),)
+    (sent,) = world.queue.received("report")
+    assert (sent.lease_id, sent.bound, sent.returned) == (0, (), ())
+    assert sent.pending_reasons == (PendingReason("uid-a", "default/a", report.message, (), ()),)
 
 
 async def test_status_reports_the_decisions_and_the_time_of_each_phase():

@@ -22,7 +22,7 @@ from roadstead.run import RunPlan
 from tests.actors import fleets
 from tests.actors.test_preemption_runs import FULL, URGENT, gone, running
 from tests.actors.test_preemption_runs import run as preempting_run
-from tests.actors.test_runs import overfull, run, told
+from tests.actors.test_runs import overfull, places_and_reasons, run
 from tests.actors.world import (
     counts_of,
     inputs_of,
@@ -53,7 +53,7 @@ def _nobody_is_woken(monkeypatch):
 def test_batches_of_any_size_decide_like_single_pods_in_turn(inputs, batch, tie_break):
     how = {"tie_break": tie_break, "seed": 7}
 
-    nodes, reasons = told(run(inputs, batch=batch, **how))
+    nodes, reasons = places_and_reasons(run(inputs, batch=batch, **how))
 
     assert (nodes, reasons) == plainly(inputs, plan_of(**how))
 
@@ -69,13 +69,13 @@ def test_the_run_has_no_workers():
 def test_the_kernel_places_the_same_pods(monkeypatch, batch):
     load()
     monkeypatch.setattr(kernel_loader, "LOAD_AFTER_PODS", 1)
-    monkeypatch.setattr(kernel_loader, "load", lambda tell: load())
+    monkeypatch.setattr(kernel_loader, "load", lambda report: load())
     inputs = overfull()
 
     outcome, actors = run_inline(inputs, plan_of(kernel=True, batch=batch))
 
-    assert told(outcome) == plainly(inputs, plan_of())
-    assert counts_of(actors["scheduler-0"])["kernel: pods"] > 0
+    assert places_and_reasons(outcome) == plainly(inputs, plan_of())
+    assert counts_of(actors["scheduler-0"])["kernel: pods"] > 0, "the kernel decided some pods"
 
 
 def test_preemption_is_tried_on_the_schedulers_own_table():
@@ -96,8 +96,8 @@ def test_preemption_does_not_wait_for_changes_that_follow_its_batch(monkeypatch)
             small = node_batch([node("small", cpu=100)])
             runtime, actors = started[0]
             await runtime.find(CACHE).call(ADD_NODES, small, timeout_s=1.0)
-            settled = scheduler_of(actors["scheduler-0"]).performer.update_attempts()
-            await drive(settled, partial(original, self))
+            updates = scheduler_of(actors["scheduler-0"]).performer.update_attempts()
+            await drive(updates, partial(original, self))
         return await original(self, need)
 
     def after_a_change(*failed):
@@ -138,4 +138,4 @@ def test_on_ray_pods_are_placed_as_in_an_inline_run():
 
     outcome = ActorLauncher().run(inputs, RunPlan(Settings(runtime="ray")), lambda _: None)
 
-    assert told(outcome) == plainly(inputs, plan_of())
+    assert places_and_reasons(outcome) == plainly(inputs, plan_of())

@@ -46,7 +46,7 @@ def run(workers, nodes=30, **settings):
     return run_inline(fleet(nodes), plan_of(workers, **settings))
 
 
-def said(outcome):
+def contents(outcome):
     """Return the nodes of the placed pods and the reasons of the pending ones."""
     return placed(outcome), {each.pod: each.message for each in outcome.pending}
 
@@ -60,12 +60,12 @@ def test_scoring_workers_change_no_decision(workers):
     alone, _ = run(0)
     outcome, actors = run(workers)
 
-    assert said(outcome) == said(alone)
+    assert contents(outcome) == contents(alone)
     assert alone.pending
-    assert given_to(actors) >= 90
+    assert given_to(actors) >= 90, "nearly all decisions used scores of workers"
     rows = [len(actors[f"worker-{number}"].table) for number in range(workers)]
     assert sum(rows) == 30
-    assert max(rows) - min(rows) <= 1
+    assert max(rows) - min(rows) <= 1, "rows are shared equally among workers"
 
 
 def test_changes_during_a_batch_do_not_apply_to_the_rows_that_it_uses(monkeypatch):
@@ -75,8 +75,8 @@ def test_changes_during_a_batch_do_not_apply_to_the_rows_that_it_uses(monkeypatc
     alone, _ = run(0, nodes=300, batch=300)
     outcome, actors = run(2, nodes=300, batch=300)
 
-    assert said(outcome) == said(alone)
-    assert given_to(actors) >= 90
+    assert contents(outcome) == contents(alone)
+    assert given_to(actors) >= 90, "nearly all decisions used scores of workers"
 
 
 @pytest.mark.parametrize("settings", SEVERAL)
@@ -84,7 +84,7 @@ def test_several_schedulers_use_scoring_workers_and_lose_no_pod(settings):
     outcome, actors = run(2, **settings)
 
     assert decided(outcome) == given(fleet())
-    assert given_to(actors)
+    assert given_to(actors), "the schedulers used scores of workers"
 
 
 def test_an_unresponsive_worker_costs_only_time(monkeypatch):
@@ -92,7 +92,7 @@ def test_an_unresponsive_worker_costs_only_time(monkeypatch):
     monkeypatch.setattr(WorkerActor, "score", never)
     outcome, actors = run(2, deadlines={"evaluate_s": 0.02})
 
-    assert said(outcome) == said(alone)
+    assert contents(outcome) == contents(alone)
     assert scorers_of(actors["scheduler-0"]).missed
     assert not given_to(actors)
 
@@ -102,7 +102,7 @@ def test_a_worker_that_rejects_changes_costs_only_time(monkeypatch):
     monkeypatch.setattr(WorkerActor, "apply", never)
     outcome, actors = run(2)
 
-    assert said(outcome) == said(alone)
+    assert contents(outcome) == contents(alone)
     assert not given_to(actors)
 
 
@@ -111,8 +111,8 @@ def test_answers_of_a_worker_that_lags_count_for_unchanged_rows(monkeypatch):
     monkeypatch.setattr(factories, "WorkerActor", SlowToFollow)
     outcome, actors = run(2)
 
-    assert said(outcome) == said(alone)
-    assert given_to(actors)
+    assert contents(outcome) == contents(alone)
+    assert given_to(actors), "the scheduler used scores of workers"
 
 
 @pytest.mark.parametrize("names", [("worker-1",), ("worker-0", "cache"), ("scheduler-0",)])
@@ -135,15 +135,15 @@ def test_killed_workers_are_replaced_and_answer_again(monkeypatch, names):
     assert len(kills) == len(names)
     assert decided(outcome) == given(fleet())
     if names == ("worker-1",):
-        assert said(outcome) == said(run(0, batch=4)[0])
+        assert contents(outcome) == contents(run(0, batch=4)[0])
 
 
 def test_fast_plugins_are_sent_to_workers_once(monkeypatch):
     monkeypatch.setattr(scorers, "MIN_PLUGINS_S", 3600.0)
     outcome, actors = run(2)
 
-    assert said(outcome) == said(run(0)[0])
-    assert 0 < given_to(actors) <= 16
+    assert contents(outcome) == contents(run(0)[0])
+    assert 0 < given_to(actors) <= 16, "scores of fast plugins are requested once for each class"
 
 
 def test_without_user_plugins_no_worker_is_asked():
@@ -157,4 +157,4 @@ def test_the_status_of_a_worker_counts_its_scores():
     _, actors = run(1)
 
     status = asyncio.run(actors["worker-0"].status(NOTHING))
-    assert dict(status.counts)["classes scored"] >= 90
+    assert dict(status.counts)["classes scored"] >= 90, "nearly all classes were scored by workers"

@@ -37,25 +37,27 @@ LIMITS = DecodeLimits(max_bytes=10_000)
 class Actor:
     """An actor that answers `status` with its constructor's argument, or raises it."""
 
-    def __init__(self, says):
-        self.says = says
+    def __init__(self, answer):
+        self.answer = answer
 
     async def status(self, _):
-        if isinstance(self.says, BaseException):
-            raise self.says
-        return self.says
+        if isinstance(self.answer, BaseException):
+            raise self.answer
+        return self.answer
 
     async def bound(self, ask):
         return BoundPage((), (), ask.count)
 
 
-def told(declared, message, *, kind=None):
+def request(declared, message, *, kind=None):
     return Envelope(kind or declared.name, 7, 3, "token", to_wire(message)).encode()
 
 
-async def asked(says, declared=STATUS, message=NOTHING, **also):
+async def asked(answer, declared=STATUS, message=NOTHING, **also):
     """Return the reply that a caller receives from an actor with this answer."""
-    data = await Dispatcher("actor-1", Actor(says), LIMITS).receive(told(declared, message, **also))
+    data = await Dispatcher("actor-1", Actor(answer), LIMITS).receive(
+        request(declared, message, **also)
+    )
     return decode_reply("actor-1", declared, data, LIMITS)
 
 
@@ -78,7 +80,7 @@ async def test_a_handler_gets_its_message_and_the_caller_the_reply():
 
 async def test_a_reply_has_the_envelope_of_its_message():
     data = await Dispatcher("actor-1", Actor(ActorStatus("is well")), LIMITS).receive(
-        told(STATUS, NOTHING)
+        request(STATUS, NOTHING)
     )
 
     reply = Envelope.decode(data)
@@ -93,7 +95,7 @@ def test_bad_input_is_decoded_with_all_its_parts():
 
     arrived = crossed(sent)
 
-    assert type(arrived) is InputError
+    assert type(arrived) is InputError, "the class of the error is kept"
     assert str(arrived) == str(sent)
     assert (arrived.source, arrived.obj, arrived.field) == ("a.yaml", 'Node "n"', "status")
 
@@ -103,14 +105,14 @@ def test_a_wrong_configuration_is_decoded_as_bad_input():
 
     arrived = crossed(sent)
 
-    assert type(arrived) is InputError
+    assert type(arrived) is InputError, "the class of the error is kept"
     assert str(arrived) == str(sent)
 
 
 def test_a_missing_plugin_is_decoded_with_plugin_object_and_field():
     arrived = crossed(UnsupportedError("VolumeBinding", 'Pod "default/p"', "spec.volumes"))
 
-    assert type(arrived) is UnsupportedError
+    assert type(arrived) is UnsupportedError, "the class of the error is kept"
     assert (arrived.plugin, arrived.obj, arrived.field) == (
         "VolumeBinding",
         'Pod "default/p"',
@@ -122,7 +124,7 @@ def test_a_missing_plugin_is_decoded_with_plugin_object_and_field():
 def test_an_error_about_a_third_actor_is_forwarded_unchanged(kind):
     arrived = crossed(kind("worker-1 is gone"))
 
-    assert type(arrived) is kind
+    assert type(arrived) is kind, "the class of the error is kept"
     assert str(arrived) == "worker-1 is gone"
 
 
@@ -130,7 +132,7 @@ def test_an_error_about_a_third_actor_is_forwarded_unchanged(kind):
 def test_other_roadstead_errors_are_decoded_with_actor_and_text(kind):
     arrived = crossed(kind("pod u1: done is not allowed"))
 
-    assert type(arrived) is ActorError
+    assert type(arrived) is ActorError, "an error of no class of its own is one of the actor"
     assert str(arrived) == "actor-1: pod u1: done is not allowed"
 
 
@@ -147,7 +149,7 @@ def test_a_failure_of_a_known_type_with_missing_parts_is_still_an_error():
     for kind in ("InputError", "UnsupportedError"):
         arrived = decode_failure("actor-1", Failure(kind, "half of it", ("only",)))
 
-        assert type(arrived) is ActorError
+        assert type(arrived) is ActorError, "without its parts it is an error of the actor"
         assert str(arrived) == "actor-1: half of it"
 
 
@@ -167,8 +169,8 @@ async def test_an_undeclared_method_is_an_error():
 
 
 async def test_attributes_of_an_actor_that_are_not_declared_can_not_be_called():
-    with pytest.raises(ActorError, match="no handler 'says'"):
-        await asked("secret", kind="says")
+    with pytest.raises(ActorError, match="no handler 'answer'"):
+        await asked("secret", kind="answer")
     with pytest.raises(ActorError, match="no handler '__init__'"):
         await asked("secret", kind="__init__")
 

@@ -50,10 +50,10 @@ class World:
 
     async def pass_on(self):
         """Deliver the first scheduler's changes to its table, or queue them there."""
-        told = self.fakes[0].told("apply")
-        for batch in told[self._passed_on :]:
+        batches = self.fakes[0].received("apply")
+        for batch in batches[self._passed_on :]:
             await self.nodes.receive(batch)
-        self._passed_on = len(told)
+        self._passed_on = len(batches)
 
     def waiting(self, name):
         pod_class, who = self.classes.pod_class(pod(cpu=100)), identity(name)
@@ -87,7 +87,7 @@ async def test_every_scheduler_is_sent_every_change_under_the_same_numbers():
     world = await World().with_nodes()
     await world.assume("p")
 
-    first, second = (fake.told("apply") for fake in world.fakes)
+    first, second = (fake.received("apply") for fake in world.fakes)
 
     assert first == second
     assert [batch.first_seq for batch in first] == [1, 3]
@@ -100,10 +100,10 @@ async def test_a_new_scheduler_gets_the_whole_state_and_the_others_nothing():
 
     await world.cache.restream(Restream("scheduler-0", 1))
 
-    for part in world.fakes[0].told("restore"):
+    for part in world.fakes[0].received("restore"):
         await world.nodes.restore(part)
     assert lines(world.nodes.table) == lines(world.cache.core.placements.store.table)
-    assert world.fakes[1].told("restore") == []
+    assert world.fakes[1].received("restore") == []
 
 
 async def test_the_partition_of_a_node_is_sent_with_the_node():

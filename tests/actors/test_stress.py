@@ -44,15 +44,17 @@ def test_eight_schedulers_violate_no_hard_constraint(tmp_path, is_virtual):
 
     result = checked(tmp_path)
     assert result.violations == []
-    assert result.binds_checked == len(trial.placements) > 50
+    assert result.binds_checked == len(trial.placements) > 50, (
+        "the checker read every bind of a trial of some size"
+    )
 
 
 def test_the_binder_counts_refusals_and_waiting_times_of_pods(tmp_path):
     trial = tried(tmp_path)
 
-    assert sum(trial.refused.values()) > 0
+    assert sum(trial.refused.values()) > 0, "binds were refused"
     assert trial.bind_requests == len(trial.placements) + sum(trial.refused.values())
-    assert 0 < trial.conflicted <= trial.transactions
+    assert 0 < trial.conflicted <= trial.transactions, "some transactions had a conflict"
     assert sum(many for many, _ in trial.waits_s) == len(trial.placements)
     assert trial.waits_s[-1][1] == trial.spent_s > 0.0
 
@@ -62,7 +64,7 @@ def test_with_fewer_checks_commits_violate_rules_and_the_checker_finds_it(tmp_pa
     tried(tmp_path, recheck, seed=1)
 
     kinds = {each.invariant for each in checked(tmp_path).violations}
-    assert "I2" in kinds
+    assert "I2" in kinds, "overfilled nodes are violations of I2"
     assert ("I1" in kinds) == (recheck == "none")
 
 
@@ -83,7 +85,7 @@ def test_a_single_scheduler_has_no_conflict(tmp_path):
 def test_schedulers_are_busy_for_some_of_the_real_time(tmp_path):
     trial = tried(tmp_path, is_virtual=False, schedulers=2)
 
-    assert 0.0 < trial.busy_s < 2 * trial.ran_s
+    assert 0.0 < trial.busy_s < 2 * trial.ran_s, "busy time is within the time of two schedulers"
 
 
 def test_simulated_decisions_take_virtual_time_and_keep_schedulers_busy(tmp_path):
@@ -116,4 +118,4 @@ def test_schedulers_in_processes_violate_no_constraint(tmp_path):
     trial = tried(tmp_path, is_virtual=False, runtime="ray", schedulers=3, workers=1)
 
     assert checked(tmp_path).violations == []
-    assert len(trial.placements) > 50
+    assert len(trial.placements) > 50, "the trial placed pods"

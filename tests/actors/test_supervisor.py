@@ -209,7 +209,7 @@ async def test_input_errors_are_raised_unchanged():
     assert type(await watched(supervisor)) is InputError
 
 
-async def test_of_several_failures_the_lost_actor_is_named():
+async def test_the_lost_actor_is_named_before_other_failures():
     supervisor, runtime = await started(workers=2)
     binder = runtime.refs["binder"]
 
@@ -248,7 +248,7 @@ async def test_the_watch_polls_all_actors_repeatedly():
     runtime.refs["queue"].answers["status"] = well
 
     assert type(await watched(supervisor)) is ActorGoneError
-    assert len(runtime.refs["binder"].told("status")) >= 2
+    assert len(runtime.refs["binder"].received("status")) >= 2, "the binder was polled again"
 
 
 async def test_a_silent_worker_has_extra_time_before_it_counts_as_lost():
@@ -343,7 +343,7 @@ async def test_stop_stops_the_schedulers_first_and_then_all_actors():
     await supervisor.stop()
 
     assert runtime.stopped
-    assert [name for name, ref in runtime.refs.items() if ref.told("stop")] == [
+    assert [name for name, ref in runtime.refs.items() if ref.received("stop")] == [
         "binder",
         "scheduler-0",
         "scheduler-1",
@@ -370,7 +370,7 @@ async def test_a_runtime_that_does_not_end_is_abandoned_at_the_deadline():
 LOST = "Ray's gcs_server (process 7) ended: killed by signal 9"
 
 
-async def test_a_run_that_loses_ray_ends_with_that_error_whatever_its_actors_report():
+async def test_a_run_that_loses_ray_ends_with_that_error_despite_other_reports():
     supervisor, runtime = await started(journal=Path("j"))
     runtime.refs["queue"].answers["status"] = ActorLostError("queue is gone")
     runtime.gone = LOST
@@ -430,7 +430,7 @@ async def test_no_actor_is_asked_to_stop_after_ray_is_lost():
     await supervisor.stop()
 
     assert runtime.stopped
-    assert not [name for name, ref in runtime.refs.items() if ref.told("stop")]
+    assert not [name for name, ref in runtime.refs.items() if ref.received("stop")]
 
 
 async def test_a_run_whose_actors_fit_on_no_other_node_ends_with_the_reason():

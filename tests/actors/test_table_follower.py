@@ -41,7 +41,7 @@ async def stream():
     await cache.stream.flush()
     cache.stream.send(cache.core.remove_node("n3"))
     await cache.stream.flush()
-    return sink.told("apply"), cache.core.placements.store.table
+    return sink.received("apply"), cache.core.placements.store.table
 
 
 async def with_nodes(held):

@@ -42,7 +42,7 @@ def test_a_limit_of_tasks_holds_for_all_nodes_together():
         (3.0000001, 2.9999999999, 0, 3),
     ],
 )
-def test_the_room_of_a_node_is_what_this_sweep_uses_and_what_is_free(cpus, free, running, room):
+def test_the_capacity_of_a_node_is_its_free_cpus_and_those_of_this_sweep(cpus, free, running, room):
     nodes = TaskNodes()
 
     nodes.use([node("h1", cpus, free)], {"h1": running})

@@ -90,12 +90,12 @@ class World:
         self.actor = Actor()
         self.dispatcher = Dispatcher("actor-1", self.actor, LIMITS)
 
-    async def tell(self, method, message, *, sender="", epoch=0):
+    async def send(self, method, message, *, sender="", epoch=0):
         data = Stamp(sender, epoch).envelope(method.name, message)
         return decode_reply("actor-1", method, await self.dispatcher.receive(data), LIMITS)
 
     async def page(self, **sender):
-        return await self.tell(BOUND, PageRequest(0, 1), **sender)
+        return await self.send(BOUND, PageRequest(0, 1), **sender)
 
     async def error(self, failure, **sender):
         """Return the error sent to the caller whose message makes the handler raise."""
@@ -108,7 +108,7 @@ class World:
     async def status(self, failure):
         """Return the status' text about a failed task."""
         self.actor.failed = failure
-        return (await self.tell(STATUS, NOTHING)).error
+        return (await self.send(STATUS, NOTHING)).error
 
 
 @pytest.mark.parametrize("failure", [ILLEGAL, AssertionError("in two places"), KeyError("n1")])
@@ -194,12 +194,12 @@ async def test_names_of_a_broken_sender_are_cut_and_escaped():
     _, _, line = (await world.status(ILLEGAL)).splitlines()
 
     assert line.isprintable()
-    assert len(line) < 300
+    assert len(line) < 300, "the name is cut"
 
 
 async def test_a_fenced_message_is_not_listed_as_handled():
     world = World()
-    await world.tell(FENCE, Fences((("scheduler-0", 2),)))
+    await world.send(FENCE, Fences((("scheduler-0", 2),)))
     with pytest.raises(FencedError, match="epoch 1 is over"):
         await world.page(sender="scheduler-0", epoch=1)
 

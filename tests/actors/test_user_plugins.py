@@ -96,12 +96,14 @@ def test_a_plugin_that_a_ray_process_can_not_import_is_reported_with_the_process
         run(plan("ray", "even_at_home", 'raise ImportError("No module named only_at_home")'))
     ray_left()
 
-    told = str(refused.value)
-    assert re.match(r"in the process (control|worker-.|scheduler-0) on Ray: plugin: even_at_", told)
+    message = str(refused.value)
+    assert re.match(
+        r"in the process (control|worker-.|scheduler-0) on Ray: plugin: even_at_", message
+    )
     assert re.search(
         r"even_at_home:OnlyEven cannot be loaded \(No module named only_at_home, at "
         r"even_at_home\.py:\d+\)$",
-        told,
+        message,
     )
 
 

@@ -63,7 +63,7 @@ async def changes_of(steps):
     contents = iter(stored)
     batches = [
         replace(each, changes=(next(contents),)) if STORAGE in each.kinds else each
-        for each in sink.told("apply")
+        for each in sink.received("apply")
     ]
     return batches, cache.core.placements.store.table
 
@@ -183,7 +183,7 @@ def test_nodes_are_sent_immediately_after_the_waiting_changes():
     assert sent_by(work) == [(0.0, 1, 3), (0.0, 4, 2), (0.0, 6, 1)]
 
 
-def test_a_workers_answer_tells_whether_it_was_used_lately():
+def test_a_workers_answer_reports_whether_it_was_used_lately():
     async def run():
         worker = WorkerActor("worker-0", plan_of(workers=1), NOBODY)
         found = []

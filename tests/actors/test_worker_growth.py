@@ -16,8 +16,8 @@ from roadstead.actors.supervisor.worker_growth import WorkerGrowth, grown_count
 from roadstead.invariants.checker import check
 from roadstead.journal.disk import RealDisk
 from roadstead.journal.segments import Reader
+from tests.actors.test_scorers import contents, plan_of
 from tests.actors.test_scorers import fleet as whole_fleet
-from tests.actors.test_scorers import plan_of, said
 from tests.actors.world import GENEROUS_S, record_actors, turns, until
 from tests.inside import scorers_of
 
@@ -109,8 +109,10 @@ def test_a_run_continues_with_more_workers(monkeypatch, tmp_path, before, after)
     assert workers_of(run.actors) == [f"worker-{index}" for index in range(after)]
     rows = [len(run.actors[name].table) for name in workers_of(run.actors)]
     assert sum(rows) == 30, "each node has one worker"
-    assert max(rows) - min(rows) <= 1
-    assert sum(scorers_of(run.actors[f"scheduler-{index}"]).scored for index in (0, 1)) > 0
+    assert max(rows) - min(rows) <= 1, "rows are shared equally among workers"
+    assert sum(scorers_of(run.actors[f"scheduler-{index}"]).scored for index in (0, 1)) > 0, (
+        "the new workers scored"
+    )
     prove(outcome, tmp_path)
 
 
@@ -125,7 +127,7 @@ def test_more_workers_change_no_decision(monkeypatch):
     alone = Run(monkeypatch, 0, 0, 0, schedulers=1).outcome()
     run = Run(monkeypatch, 2, 5, 3, schedulers=1)
 
-    assert said(run.outcome()) == said(alone)
+    assert contents(run.outcome()) == contents(alone)
     assert len(workers_of(run.actors)) == 5
 
 
@@ -149,7 +151,7 @@ def test_a_run_continues_if_further_workers_do_not_start(monkeypatch, refusal):
 
     outcome = run.outcome()
 
-    assert said(outcome) == said(alone)
+    assert contents(outcome) == contents(alone)
     assert set(run.killed) == {"worker-2", "worker-3", "worker-4"}
 
 
@@ -282,4 +284,4 @@ def test_a_cluster_that_grows_slowly_pauses_a_run_a_few_times_only(maximum, join
         assert workers <= grown <= min(maximum, workers + free)
         steps += grown > workers
         workers, free = grown, free - (grown - workers)
-    assert steps <= 11
+    assert steps <= 11, "each step adds at least half as many workers"

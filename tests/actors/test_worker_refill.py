@@ -69,26 +69,26 @@ async def test_a_worker_that_missed_a_change_gets_the_whole_state_and_later_chan
 
 async def test_a_worker_that_stays_silent_is_abandoned_after_a_few_tries(monkeypatch):
     """No cache refills a dead worker forever; the log has each try, and marks the last one."""
-    said = []
-    monkeypatch.setattr(refill, "log", lambda who, what, **_: said.append(what))
+    log = []
+    monkeypatch.setattr(refill, "log", lambda who, what, **_: log.append(what))
     world = World()
     world.way.answers["restore"] = SILENCE
     await world.missing("n1")
     await world.end_of_refill()
 
-    assert said == ["worker not filled again"] * refill.FILLS + ["worker left behind"]
+    assert log == ["worker not filled again"] * refill.FILLS + ["worker left behind"]
     assert world.stream.unfilled == {"worker-0"}
 
 
 async def test_a_refilled_worker_is_filled_once_and_the_log_reports_it(monkeypatch):
-    said = []
-    monkeypatch.setattr(refill, "log", lambda who, what, **_: said.append(what))
+    log = []
+    monkeypatch.setattr(refill, "log", lambda who, what, **_: log.append(what))
     world = World()
 
     await world.missing("n1")
     await world.end_of_refill()
 
-    assert said == ["worker filled again"]
+    assert log == ["worker filled again"]
 
 
 async def test_a_worker_with_a_planned_fill_is_not_filled_a_second_time():
@@ -113,11 +113,11 @@ async def test_a_worker_whose_new_epoch_was_filled_is_not_filled_again(monkeypat
     await world.missing("n1")
 
     await world.cache.restream(Restream("worker-0", 2))
-    before = len(world.way.told("restore"))
+    before = len(world.way.received("restore"))
     await world.end_of_refill()
 
-    assert {part.epoch for part in world.way.told("restore")} == {2}
-    assert len(world.way.told("restore")) == before
+    assert {part.epoch for part in world.way.received("restore")} == {2}
+    assert len(world.way.received("restore")) == before
 
 
 async def test_a_change_that_a_fill_contained_is_not_missed():
@@ -142,8 +142,8 @@ async def test_a_change_that_a_fill_contained_is_not_missed():
 
 async def test_changes_sent_during_the_last_failed_try_start_no_more_tries(monkeypatch):
     """Under a steady stream of changes a dead worker was refilled forever."""
-    said, changes = [], iter(["last"])
-    monkeypatch.setattr(refill, "log", lambda who, what, **_: said.append(what))
+    log, changes = [], iter(["last"])
+    monkeypatch.setattr(refill, "log", lambda who, what, **_: log.append(what))
     world, over, others = World(), asyncio.Event(), asyncio.all_tasks()
 
     async def late(batch):
@@ -151,7 +151,7 @@ async def test_changes_sent_during_the_last_failed_try_start_no_more_tries(monke
         raise SILENCE
 
     async def fails_after_a_change(part):
-        if len(said) == refill.FILLS - 1:
+        if len(log) == refill.FILLS - 1:
             await world.with_nodes(*changes)
         raise SILENCE
 
@@ -163,7 +163,7 @@ async def test_changes_sent_during_the_last_failed_try_start_no_more_tries(monke
     await world.end_of_refill()
 
     assert [*changes] == []
-    assert said == ["worker not filled again"] * refill.FILLS + ["worker left behind"]
+    assert log == ["worker not filled again"] * refill.FILLS + ["worker left behind"]
 
 
 async def test_a_fill_that_fails_after_another_epoch_was_filled_has_no_effect():
@@ -177,13 +177,13 @@ async def test_a_fill_that_fails_after_another_epoch_was_filled_has_no_effect():
 
     world.way.answers["restore"] = hangs_for_the_old_life
     await world.missing("n1")
-    await until(lambda: world.way.told("restore"))
+    await until(lambda: world.way.received("restore"))
     await world.cache.restream(Restream("worker-0", 2))
-    before = len(world.way.told("restore"))
+    before = len(world.way.received("restore"))
     over.set()
     await world.end_of_refill()
 
-    assert {part.epoch for part in world.way.told("restore")[before:]} <= {1}
+    assert {part.epoch for part in world.way.received("restore")[before:]} <= {1}
     assert world.stream.unfilled == set()
 
 
@@ -197,7 +197,7 @@ async def test_two_interleaved_fills_lose_nothing(monkeypatch):
     await world.with_nodes("n4")
     await world.cache.restream(Restream("worker-0", 2))
     earlier, later = (
-        [part for part in world.way.told("restore") if part.seq == seq] for seq in (3, 4)
+        [part for part in world.way.received("restore") if part.seq == seq] for seq in (3, 4)
     )
     world.worker = WorkerActor("worker-0", plan_of(workers=1), NOBODY, is_new=True, epoch=2)
 

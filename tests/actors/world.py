@@ -25,6 +25,7 @@ from roadstead.nodes.table import NodeTable
 from roadstead.run import RunInputs, RunPlan, build_profiles
 from tests.builders import GPU, pod
 from tests.inside import nodes_of
+from tests.waiting import run_until
 
 GENEROUS_S = 60.0
 """A timeout that no test reaches, unless something hangs."""
@@ -55,7 +56,7 @@ class Fake:
             raise found
         return found
 
-    def told(self, method):
+    def received(self, method):
         """Return the messages of one method, in order; cluster changes are unpacked."""
         found = [message for name, message in self.calls if name == method]
         return [m.unpacked() if isinstance(m, PackedChanges) else m for m in found]
@@ -118,9 +119,7 @@ def lines(table):
 
 async def until(holds):
     """Run other tasks until a condition holds; TimeoutError if it never does."""
-    async with asyncio.timeout(GENEROUS_S):
-        while not holds():
-            await asyncio.sleep(0.001)
+    await run_until(holds, GENEROUS_S)
 
 
 async def turns(count=20):

@@ -1,4 +1,4 @@
-"""`roadstead.Scenario`, `Fleet` and `Workload`: what the document of a scenario says, in Python."""
+"""`roadstead.Scenario`, `Fleet` and `Workload`: the fields of a scenario document, in Python."""
 
 import inspect
 import sys
@@ -64,7 +64,7 @@ def test_the_methods_and_arguments_of_entries_are_the_keys_of_the_schema():
     assert arguments(Workload.trace) == of_trace - {"trace"} | {"file"}
 
 
-def test_what_is_left_out_is_left_out_of_the_document():
+def test_omitted_arguments_are_omitted_from_the_document():
     assert small().document() == {
         "apiVersion": "roadstead.dev/v1",
         "kind": "Scenario",

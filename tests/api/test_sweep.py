@@ -188,7 +188,7 @@ def test_a_plugin_is_played_in_every_combination(plugin: str) -> None:
     assert "plugin swept_plugin" in cast("dict[str, str]", with_it.document()["inputs"])
 
 
-def test_a_process_without_the_plugin_names_what_to_do(tmp_path: Path) -> None:
+def test_a_process_without_the_plugin_fails_with_instructions(tmp_path: Path) -> None:
     played = scenario_runs(
         {"scenario": cast("Plain", packed(scenario_file(BUSY))), "plugin_dir": ""}
     )

@@ -28,15 +28,15 @@ TOO_SMALL = Status(Code.UNSCHEDULABLE, ("Insufficient cpu",), "NodeResourcesFit"
 class Scripted(
     ReservePlugin, PermitPlugin, PreBindPlugin, BindPlugin, PostBindPlugin, PostFilterPlugin
 ):
-    """Return Success, or the entry of `says` under (point) or (point, uid); raise exceptions."""
+    """Return Success, or the entry of `answers` under (point) or (point, uid); raise exceptions."""
 
     name = ""
-    says: ClassVar = {}
+    answers: ClassVar = {}
     log: ClassVar = []
 
     def answer(self, point, uid, otherwise):
         self.log.append(f"{point} {self.name} {uid}")
-        found = self.says.get((point, uid), self.says.get(point, otherwise))
+        found = self.answers.get((point, uid), self.answers.get(point, otherwise))
         if isinstance(found, Exception):
             raise found
         return found
@@ -67,15 +67,15 @@ POINTS = ("reserve", "permit", "preBind", "bind", "postBind", "postFilter")
 
 
 class World:
-    """One core; `says` by plugin name; `log` of all plugin calls in order."""
+    """One core; `answers` by plugin name; `log` of all plugin calls in order."""
 
     def __init__(
-        self, *, says=None, plugins=("A", "B"), points=POINTS, max_remembered=100, classes=None
+        self, *, answers=None, plugins=("A", "B"), points=POINTS, max_remembered=100, classes=None
     ):
-        self.says = {name: dict((says or {}).get(name, {})) for name in plugins}
+        self.answers = {name: dict((answers or {}).get(name, {})) for name in plugins}
         self.log = []
         kinds = [
-            type(name, (Scripted,), {"name": name, "says": self.says[name], "log": self.log})
+            type(name, (Scripted,), {"name": name, "answers": self.answers[name], "log": self.log})
             for name in plugins
         ]
         self.classes = classes or PodClasses()
@@ -142,7 +142,7 @@ class World:
         elif state is AttemptState.GONE:
             self.core.deleted(["u1"])
         elif state is AttemptState.WAITING:
-            self.says["A"]["permit"] = WAIT, 10.0
+            self.answers["A"]["permit"] = WAIT, 10.0
             self.accept(token)
         elif state is not AttemptState.ASSUMING:
             self.accept(token)

@@ -68,7 +68,7 @@ def test_accepted_pods_pass_all_plugins_and_reach_the_binder_in_one_batch():
 def test_plugins_receive_identity_facts_and_node():
     world = World(plugins=("A",))
     seen = []
-    world.profile.post_bind[0].post_bind = lambda *told: seen.append(told)
+    world.profile.post_bind[0].post_bind = lambda *arguments: seen.append(arguments)
     world.binding()
     world.answer(BindOutcome.BOUND)
     ((identity, facts, node_name),) = seen
@@ -102,13 +102,13 @@ def test_done_pods_are_reported_lease_by_lease():
 
 
 def test_a_bind_plugin_that_skips_leaves_the_pod_to_the_next():
-    world = World(says={"A": {"bind": SKIP}})
+    world = World(answers={"A": {"bind": SKIP}})
     world.binding()
     assert world.log[-2:] == ["bind A u1", "bind B u1"]
 
 
 def test_a_failing_post_bind_is_reported_and_changes_nothing():
-    world = World(says={"A": {"post_bind": RuntimeError("no network")}})
+    world = World(answers={"A": {"post_bind": RuntimeError("no network")}})
     world.binding()
     effects = world.answer(BindOutcome.BOUND)
     assert kinds(effects) == ["Confirm", "Done", "SendReports"]

@@ -11,12 +11,12 @@ from roadstead.protocol.status import unschedulable
 from tests.attempts.core_world import World, kinds, only, tokens
 from tests.builders import pod
 
-STANDING = [
+LASTING = [
     state for state in AttemptState if state not in PASSING and state is not AttemptState.NEW
 ]
 
 
-@pytest.mark.parametrize("state", STANDING)
+@pytest.mark.parametrize("state", LASTING)
 def test_a_copy_of_a_lease_changes_nothing(state):
     world = World().bring_to(state)
     before = world.picture()
@@ -25,7 +25,7 @@ def test_a_copy_of_a_lease_changes_nothing(state):
 
 
 @pytest.mark.parametrize(
-    "state", [state for state in STANDING if state not in (AttemptState.LEASED, AttemptState.GONE)]
+    "state", [state for state in LASTING if state not in (AttemptState.LEASED, AttemptState.GONE)]
 )
 def test_a_copy_of_the_decision_changes_nothing(state):
     world = World().bring_to(state)
@@ -83,7 +83,7 @@ def test_an_assumption_accepted_after_its_attempt_ended_is_forgotten(state):
 
 
 def test_a_repeated_assumption_accepted_after_its_rollback_is_forgotten_again():
-    world = World(says={"A": {"reserve": unschedulable("full")}}).bring_to(AttemptState.ASSUMING)
+    world = World(answers={"A": {"reserve": unschedulable("full")}}).bring_to(AttemptState.ASSUMING)
     world.core.timed_out(["s/1/1"])
     assert tokens(Forget, world.accept("s/1/1")) == ["s/1/1"]
     assert kinds(world.accept("s/1/1")) == ["Forget"]
@@ -169,10 +169,12 @@ def test_a_bound_pod_leased_again_is_reported_done_again():
 def test_a_pod_without_a_profile_raises_and_changes_nothing():
     world = World()
     before = world.picture()
-    stranger = world.pod("u2")
-    stranger = stranger._replace(pod_class=world.classes.pod_class(pod(scheduler_name="other")))
+    unscheduled = world.pod("u2")
+    unscheduled = unscheduled._replace(
+        pod_class=world.classes.pod_class(pod(scheduler_name="other"))
+    )
     with pytest.raises(KeyError, match="other"):
-        world.core.lease(1, [world.pod(), stranger])
+        world.core.lease(1, [world.pod(), unscheduled])
     assert world.picture() == before
 
 
@@ -197,7 +199,7 @@ def test_a_lost_bind_is_queried_and_nothing_is_undone_before_the_answer():
 
 
 @pytest.mark.parametrize(
-    ("outcome", "told"),
+    ("outcome", "outcome_token"),
     [
         (BindOutcome.CONFLICT, ["Forget", "RequeuePods"]),
         (BindOutcome.FAILED, ["Forget", "RequeuePods", "SendReports"]),
@@ -205,9 +207,9 @@ def test_a_lost_bind_is_queried_and_nothing_is_undone_before_the_answer():
         (BindOutcome.GONE, ["Forget"]),
     ],
 )
-def test_an_answer_to_a_query_ends_the_attempt_like_any_answer(outcome, told):
+def test_an_answer_to_a_query_ends_the_attempt_like_any_answer(outcome, outcome_token):
     world = World().bring_to(AttemptState.ASKED)
-    assert kinds(world.answer(outcome)) == told
+    assert kinds(world.answer(outcome)) == outcome_token
 
 
 @pytest.mark.parametrize("state", [AttemptState.WAITING, AttemptState.BOUND, AttemptState.CONFLICT])

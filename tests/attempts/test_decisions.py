@@ -30,8 +30,8 @@ def undecided_pod(diagnosis=None, **world):
     return world, world.core.decided([world.to_none(diagnosis=diagnosis)])
 
 
-def post_filter_says(found):
-    return {"says": {"A": {"post_filter": found}}}
+def post_filter_returns(found):
+    return {"answers": {"A": {"post_filter": found}}}
 
 
 def report_of(effects):
@@ -84,20 +84,20 @@ def test_a_prefilter_that_returned_pending_is_listed_separately():
 @pytest.mark.parametrize("nominated", [None, "", "n7"])
 def test_the_nomination_is_the_result_of_postfilter(nominated):
     found = PostFilterResult(SUCCESS, nominated)
-    report = report_of(undecided_pod(**post_filter_says(found))[1])
+    report = report_of(undecided_pod(**post_filter_returns(found))[1])
     assert report.nominated_node == nominated
     assert report.message == "0/3 nodes are available: 3 Insufficient cpu."
 
 
 def test_a_failed_postfilter_ends_the_message_and_the_pod_is_unschedulable():
     found = PostFilterResult(error("no dry run"))
-    _, effects = undecided_pod(**post_filter_says(found))
+    _, effects = undecided_pod(**post_filter_returns(found))
     assert report_of(effects).message.endswith("cpu. no dry run")
     assert item_of(effects).reason is UNSCHEDULABLE
 
 
 def test_a_raising_postfilter_affects_no_other_pod_and_is_reported():
-    _, effects = undecided_pod(**post_filter_says(ValueError("no dry run")))
+    _, effects = undecided_pod(**post_filter_returns(ValueError("no dry run")))
     text = 'cpu. running PostFilter plugin "A": ValueError: no dry run'
     assert report_of(effects).message.endswith(text)
     assert item_of(effects).reason is UNSCHEDULABLE
@@ -119,7 +119,7 @@ def test_a_cluster_without_nodes_skips_postfilter_and_has_its_own_message():
 
 def test_a_postfilter_with_missing_requirements_names_the_pod_and_changes_nothing():
     missing = UnsupportedError("DefaultPreemption", "", "spec.priority: 5")
-    world = World(plugins=("A",), says={"A": {"post_filter": missing}})
+    world = World(plugins=("A",), answers={"A": {"post_filter": missing}})
     world.lease("u1", "u2", "u3")
     before = world.picture()
     batch = [world.to_node("u1"), world.to_none("u2"), world.to_error("u3")]
@@ -165,7 +165,7 @@ def test_an_empty_decision_is_a_broken_invariant():
 
 
 def test_refusals_of_several_postfilter_plugins_are_joined():
-    world = World(says={"A": {"post_filter": PostFilterResult(unschedulable("no victims"))}})
+    world = World(answers={"A": {"post_filter": PostFilterResult(unschedulable("no victims"))}})
     world.lease()
     effects = world.core.decided([world.to_none()])
     assert report_of(effects).message.endswith("cpu. no victims, nobody to evict")
@@ -174,7 +174,7 @@ def test_refusals_of_several_postfilter_plugins_are_joined():
 def test_a_nomination_with_victims_names_the_plugin_that_preempts():
     victims = (Victim("v1", "default/v1", 0),)
     found = PostFilterResult(SUCCESS, "n1", (Candidate("n1", victims),))
-    world = World(says={"B": {"post_filter": found}})
+    world = World(answers={"B": {"post_filter": found}})
     world.lease()
     effects = world.core.decided([world.to_none()])
     (nomination,) = only(Nominate, effects).nominations

@@ -23,8 +23,8 @@ UNDONE = ["unreserve B u1", "unreserve A u1"]
 
 def waiting(a=10.0, b=None, now_s=100.0):
     """A world in which u1 waits: for A, and for B where it has a timeout."""
-    says = {"A": {"permit": (WAIT, a)}} | ({} if b is None else {"B": {"permit": (WAIT, b)}})
-    world = World(says=says)
+    answers = {"A": {"permit": (WAIT, a)}} | ({} if b is None else {"B": {"permit": (WAIT, b)}})
+    world = World(answers=answers)
     world.lease()
     assert world.accept(*world.place(), now_s=now_s) == []
     assert world.core.state_of("u1") is AttemptState.WAITING
@@ -90,7 +90,7 @@ def test_a_rejected_pod_is_undone_and_unschedulable_by_the_rejecting_plugin():
 
 
 @pytest.mark.parametrize(
-    ("wait_s", "told"),
+    ("wait_s", "waited"),
     [
         (10.0, "10s"),
         (90.0, "1m30s"),
@@ -102,10 +102,10 @@ def test_a_rejected_pod_is_undone_and_unschedulable_by_the_rejecting_plugin():
         (math.nan, "0s"),
     ],
 )
-def test_a_timeout_rejects_in_the_name_of_its_plugin(wait_s, told):
+def test_a_timeout_rejects_in_the_name_of_its_plugin(wait_s, waited):
     world = waiting(wait_s)
     effects = world.core.tick(100.0 + 900.0)
-    text = f"rejected due to timeout after waiting {told} at plugin A"
+    text = f"rejected due to timeout after waiting {waited} at plugin A"
     assert message_of(effects) == f"0/1 nodes are available: 1 {text}."
     (item,) = only(RequeuePods, effects).items
     assert (item.reason, item.rejected_by) == (RequeueCause.UNSCHEDULABLE, ("A",))
@@ -120,8 +120,8 @@ def test_a_pod_is_rejected_at_its_deadline_and_not_before():
 
 
 def test_timed_out_pods_are_rejected_in_the_order_of_their_deadlines():
-    says = {("permit", f"u{n}"): (WAIT, wait_s) for n, wait_s in enumerate([9.0, 3.0, 6.0, 3.0])}
-    world = World(says={"A": says})
+    answers = {("permit", f"u{n}"): (WAIT, wait_s) for n, wait_s in enumerate([9.0, 3.0, 6.0, 3.0])}
+    world = World(answers={"A": answers})
     uids = ["u0", "u1", "u2", "u3"]
     world.lease(*uids)
     world.accept(*world.place(*uids))
@@ -131,8 +131,8 @@ def test_timed_out_pods_are_rejected_in_the_order_of_their_deadlines():
 
 
 def test_a_refusal_of_a_later_plugin_ends_the_wait_for_an_earlier_one():
-    says = {"A": {"permit": (WAIT, 5.0)}, "B": {"permit": (unschedulable("no"), 0.0)}}
-    world = World(says=says)
+    answers = {"A": {"permit": (WAIT, 5.0)}, "B": {"permit": (unschedulable("no"), 0.0)}}
+    world = World(answers=answers)
     world.lease()
     assert kinds(world.accept(*world.place())) == ["Forget", "RequeuePods", "SendReports"]
     assert next_deadline_s(world.core) is None
@@ -165,6 +165,6 @@ def test_allow_and_reject_may_be_repeated():
     assert world.core.reject("u1", "B", "no") == []
 
 
-def test_of_two_plugins_the_one_with_the_earlier_deadline_rejects():
+def test_the_plugin_with_the_earlier_deadline_rejects():
     world = waiting(20.0, 10.0)
     assert message_of(world.core.tick(500.0)).endswith("waiting 10s at plugin B.")

@@ -8,18 +8,18 @@ from roadstead.framework.waiting import WaitingPods
 from tests.attempts.core_world import WAIT, World, only, tokens
 
 
-class Speaking(World):
-    """A world in which plugin calls decide on other pods; `speaks`: log line → action."""
+class Interfering(World):
+    """A world in which plugin calls decide on other pods; `actions`: log line → action."""
 
     def __init__(self, **given):
         super().__init__(**given)
-        self.speaks = {}
+        self.actions = {}
         world = self
 
         class Log(list):
             def append(self, line):
                 list.append(self, line)
-                world.speaks.pop(line, lambda: None)()
+                world.actions.pop(line, lambda: None)()
 
         self.log = Log()
         for plugin in self.profile.permit:
@@ -32,7 +32,7 @@ class Speaking(World):
 
 def waiting(*uids):
     """Pods that wait for A."""
-    world = Speaking(says={"A": {("permit", uid): (WAIT, 10.0) for uid in uids}})
+    world = Interfering(answers={"A": {("permit", uid): (WAIT, 10.0) for uid in uids}})
     world.lease(*uids, "last")
     world.accept(*world.place(*uids))
     return world
@@ -40,7 +40,7 @@ def waiting(*uids):
 
 def test_a_permitted_pod_allows_others_of_its_plugin_in_order_of_decision():
     world = waiting("u1", "u2")
-    world.speaks["permit A last"] = lambda: [world.room.allow(uid, "A") for uid in ("u2", "u1")]
+    world.actions["permit A last"] = lambda: [world.room.allow(uid, "A") for uid in ("u2", "u1")]
 
     effects = world.accept(*world.place("last"))
 
@@ -50,8 +50,8 @@ def test_a_permitted_pod_allows_others_of_its_plugin_in_order_of_decision():
 
 def test_unreserve_of_one_pod_may_reject_others_in_a_chain():
     world = waiting("u1", "u2", "u3")
-    world.speaks["unreserve A u1"] = lambda: world.room.reject("u2", "A", "u1 is gone")
-    world.speaks["unreserve A u2"] = lambda: world.room.reject("u3", "A", "u2 is gone")
+    world.actions["unreserve A u1"] = lambda: world.room.reject("u2", "A", "u1 is gone")
+    world.actions["unreserve A u2"] = lambda: world.room.reject("u3", "A", "u2 is gone")
 
     effects = world.core.reject("u1", "A", "enough")
 
@@ -99,7 +99,7 @@ def test_a_refusal_ends_with_its_attempt():
 
 
 def test_pods_before_permit_are_visible_until_they_reach_it():
-    world = Speaking()
+    world = Interfering()
     facts = world.pod_class.facts
     world.lease("u1", "u2")
     assert list(world.room.before_permit()) == []
@@ -114,7 +114,7 @@ def test_pods_before_permit_are_visible_until_they_reach_it():
 
 
 def test_a_pod_refused_before_permit_is_not_visible():
-    world = Speaking()
+    world = Interfering()
     world.lease()
     world.place()
 

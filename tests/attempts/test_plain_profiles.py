@@ -44,7 +44,7 @@ def step(world, number, kind, picks, outcome, issued):
         return core.bind_answered([BindResult(token, outcome, node_name) for token in tokens])
     if kind == "delete":
         return core.deleted([f"u{pick}" for pick in picks])
-    if kind == "word":
+    if kind == "reject":
         world.profile.waiting.reject_where(lambda facts: True, "A", "no room for any")
         return core.tick(0.0)
     refused = [(token, unschedulable("held")) for token in tokens]
@@ -69,7 +69,7 @@ def issued_in(outcome):
 
 
 steps = st.tuples(
-    st.sampled_from((*KINDS, "delete", "word", "lost")),
+    st.sampled_from((*KINDS, "delete", "reject", "lost")),
     st.lists(st.integers(0, 5), min_size=1, max_size=4),
     st.sampled_from((BindOutcome.BOUND, *BindOutcome)),
 )
@@ -83,7 +83,7 @@ def every(*kinds, outcome=BindOutcome.BOUND):
 @settings(deadline=None)
 @given(st.lists(steps, max_size=25))
 @example(every("lease", "place", "refuse", "accept", "lease", "place", "accept"))
-@example(every("lease", "place", "word", "accept", "lease", "place", "accept", "answer"))
+@example(every("lease", "place", "reject", "accept", "lease", "place", "accept", "answer"))
 @example(every("lease", "place", "accept", "accept", "lost", "answer", "lease", "delete"))
 @example(every("lease", "place", "accept", "answer", outcome=BindOutcome.FAILED))
 def test_plugins_that_are_not_called_leave_no_trace(program):

@@ -26,9 +26,9 @@ BROKEN = RuntimeError("disk on fire")
 PENDING = Status(Code.PENDING, ("the gang is not complete",))
 
 
-def ended_by(says):
+def ended_by(answers):
     """The effects of an accepted assumption for which plugin A does not return Success."""
-    world = World(says={"A": says})
+    world = World(answers={"A": answers})
     world.lease()
     return world, world.accept(*world.place())
 
@@ -44,14 +44,14 @@ def reported(effects):
 
 
 @pytest.mark.parametrize(
-    ("says", "asked"),
+    ("answers", "asked"),
     [
         ({"reserve": unschedulable("full")}, ["reserve A u1"]),
         ({"permit": (unschedulable("full"), 0.0)}, ["reserve B u1", "permit A u1"]),
     ],
 )
-def test_a_refusal_up_to_permit_is_undone_and_makes_the_pod_unschedulable(says, asked):
-    world, effects = ended_by(says)
+def test_a_refusal_up_to_permit_is_undone_and_makes_the_pod_unschedulable(answers, asked):
+    world, effects = ended_by(answers)
     assert kinds(effects) == ["Forget", "RequeuePods", "SendReports"]
     assert tokens(Forget, effects) == ["s/1/1"]
     message = "0/1 nodes are available: 1 full."
@@ -65,14 +65,14 @@ def test_a_refusal_up_to_permit_is_undone_and_makes_the_pod_unschedulable(says, 
     assert world.core.state_of("u1") is AttemptState.UNSCHEDULABLE
 
 
-@pytest.mark.parametrize("says", [{"reserve": PENDING}, {"permit": (PENDING, 0.0)}])
-def test_a_plugin_that_returns_pending_is_named_as_pending(says):
-    item = requeued(ended_by(says)[1])
+@pytest.mark.parametrize("answers", [{"reserve": PENDING}, {"permit": (PENDING, 0.0)}])
+def test_a_plugin_that_returns_pending_is_named_as_pending(answers):
+    item = requeued(ended_by(answers)[1])
     assert (item.rejected_by, item.pending) == (("A",), ("A",))
 
 
 @pytest.mark.parametrize(
-    ("says", "message"),
+    ("answers", "message"),
     [
         ({"reserve": error("boom")}, 'running Reserve plugin "A": boom'),
         ({"reserve": BROKEN}, 'running Reserve plugin "A": RuntimeError: disk on fire'),
@@ -87,8 +87,8 @@ def test_a_plugin_that_returns_pending_is_named_as_pending(says):
         ({"bind": None}, 'running Bind plugin "A": returned None, want a Status'),
     ],
 )
-def test_a_failing_plugin_is_undone_and_the_pod_retried_after_backoff(says, message):
-    world, effects = ended_by(says)
+def test_a_failing_plugin_is_undone_and_the_pod_retried_after_backoff(answers, message):
+    world, effects = ended_by(answers)
     assert kinds(effects) == ["Forget", "RequeuePods", "SendReports"]
     item, report = requeued(effects), reported(effects)
     assert item.message.startswith(message)
@@ -111,14 +111,14 @@ def test_a_refusal_from_prebind_on_is_a_failure_that_names_its_plugin(point):
 
 
 def test_a_pod_that_every_bind_plugin_skips_fails():
-    world = World(says={"A": {"bind": SKIP}, "B": {"bind": SKIP}})
+    world = World(answers={"A": {"bind": SKIP}, "B": {"bind": SKIP}})
     world.lease()
     effects = world.accept(*world.place())
     assert requeued(effects).message == "no Bind plugin took the pod"
 
 
 def test_a_refused_pod_does_not_stop_the_others_of_its_batch():
-    world = World(says={"A": {("reserve", "u2"): unschedulable("full")}})
+    world = World(answers={"A": {("reserve", "u2"): unschedulable("full")}})
     world.lease("u1", "u2", "u3")
     effects = world.accept(*world.place("u1", "u2", "u3"))
     assert kinds(effects) == ["Forget", "FinishBinding", "Bind", "RequeuePods", "SendReports"]
@@ -127,7 +127,7 @@ def test_a_refused_pod_does_not_stop_the_others_of_its_batch():
 
 
 def test_a_raising_unreserve_is_reported_and_the_rest_is_undone():
-    world = World(says={"B": {"unreserve": BROKEN, "permit": (unschedulable("full"), 0.0)}})
+    world = World(answers={"B": {"unreserve": BROKEN, "permit": (unschedulable("full"), 0.0)}})
     world.lease()
     effects = world.accept(*world.place())
     assert kinds(effects) == ["Forget", "RequeuePods", "SendReports"]
@@ -237,8 +237,8 @@ def test_unknown_deleted_pods_are_ignored():
 
 
 def test_rows_are_freed_first_and_the_queue_is_informed_after_the_cache():
-    says = {("reserve", "v2"): unschedulable("full"), "reserve": SUCCESS}
-    world = World(says={"A": says})
+    answers = {("reserve", "v2"): unschedulable("full"), "reserve": SUCCESS}
+    world = World(answers={"A": answers})
     world.binding("u1", "u2", "u3")
     world.lease("v1", "v2", lease_id=2)
     answers = [BindOutcome.BOUND, BindOutcome.FAILED, BindOutcome.CONFLICT]
@@ -254,7 +254,7 @@ def test_rows_are_freed_first_and_the_queue_is_informed_after_the_cache():
 
 
 def test_a_waiting_pod_that_fails_after_it_was_allowed_is_undone():
-    world = World(says={"A": {"permit": (WAIT, 5.0), "pre_bind": error("boom")}})
+    world = World(answers={"A": {"permit": (WAIT, 5.0), "pre_bind": error("boom")}})
     world.lease()
     world.accept(*world.place())
     effects = world.core.allow("u1", "A")

@@ -26,7 +26,7 @@ from tests.inside import next_deadline_s, store_of
 
 UIDS = [f"u{number}" for number in range(5)]
 NODES = ("n1", "n2")
-SAYINGS = (
+ANSWERS = (
     {},
     {"reserve": unschedulable("full")},
     {"reserve": error("broken")},
@@ -171,13 +171,13 @@ class CoreMachine(RuleBasedStateMachine):
         same = [uid for uid in uids if self.cluster.queue[uid] == lease_id]
         self.do(lambda w: w.core.lease(lease_id, [w.pod(uid, tries[uid]) for uid in same]))
 
-    @rule(uid=st.sampled_from(UIDS), says=st.sampled_from(SAYINGS), plugin=st.sampled_from("AB"))
-    def plugins_change_their_mind(self, uid, says, plugin):
+    @rule(uid=st.sampled_from(UIDS), answers=st.sampled_from(ANSWERS), plugin=st.sampled_from("AB"))
+    def plugins_change_their_mind(self, uid, answers, plugin):
         def command(world):
-            mine = world.says[plugin]
+            mine = world.answers[plugin]
             for point in [point for point in mine if point[1] == uid]:
                 del mine[point]
-            mine.update({(point, uid): found for point, found in says.items()})
+            mine.update({(point, uid): found for point, found in answers.items()})
             return []
 
         self.do(command)
@@ -285,7 +285,7 @@ class CoreMachine(RuleBasedStateMachine):
             assert holds == (record.state in RESERVED)
 
     def teardown(self):
-        self._settle()
+        self._deliver_all()
         assert self.world.core.idle
         assert {u for u, place in self.cluster.queue.items() if place == "done"} == set(
             self.cluster.bound
@@ -297,7 +297,7 @@ class CoreMachine(RuleBasedStateMachine):
         assert again.picture() == self.world.picture()
         assert again.log == self.world.log
 
-    def _settle(self):
+    def _deliver_all(self):
         """Deliver everything that is in transit, until no pod waits any more."""
         for pod in self.world.core.undecided(99):
             self.decide(pod.uid, pod.attempt, "node")

@@ -26,7 +26,7 @@ S, E = AttemptState, AttemptEvent
 ARROWS = list(TABLE)
 ALLOWED = {(state, event) for state, event, _ in ARROWS}
 FORBIDDEN = sorted(set(product(AttemptState, AttemptEvent)) - ALLOWED)
-STANDING = [state for state in AttemptState if state not in PASSING]
+LASTING = [state for state in AttemptState if state not in PASSING]
 OUTCOMES = {
     E.COMMIT: BindOutcome.BOUND,
     E.REFUSE: BindOutcome.CONFLICT,
@@ -79,7 +79,7 @@ def record_in(world, state):
 
 
 @pytest.mark.parametrize(
-    ("state", "event", "target"), [arrow for arrow in ARROWS if arrow[0] in STANDING]
+    ("state", "event", "target"), [arrow for arrow in ARROWS if arrow[0] in LASTING]
 )
 def test_each_transition_of_the_table_leads_to_its_target(state, event, target):
     world = World().bring_to(state)
@@ -94,8 +94,8 @@ def test_each_transition_of_the_table_leads_to_its_target(state, event, target):
     ("state", "event", "target"), [arrow for arrow in ARROWS if arrow[0] in PASSING]
 )
 def test_a_transition_from_a_passing_state_completes_within_one_call(state, event, target):
-    says, ends_in = ENDS_WITH[state, event]
-    world = World(says={"A": says}).bring_to(S.ASSUMING)
+    answers, ends_in = ENDS_WITH[state, event]
+    world = World(answers={"A": answers}).bring_to(S.ASSUMING)
     world.accept("s/1/1")
     assert world.core.state_of("u1") is ends_in
     assert f"{event.value}→{target.value}" in store_of(world.core).pods.find("u1").history
@@ -136,7 +136,7 @@ def test_after_permit_a_pod_cannot_become_unschedulable():
     assert sorted(late) == sorted([S.LEASED, S.ASSUMED, S.WAITING])
 
 
-@pytest.mark.parametrize("state", [state for state in STANDING if state is not S.LEASED])
+@pytest.mark.parametrize("state", [state for state in LASTING if state is not S.LEASED])
 @pytest.mark.parametrize("to", ["node", "none", "error"])
 def test_another_decision_on_a_decided_pod_raises_and_changes_nothing(state, to):
     world = World().bring_to(state)

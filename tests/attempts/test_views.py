@@ -36,7 +36,7 @@ class Gangs(World):
         super().__init__(plugins=("B",))
         points = {"permit": [GANGS, "B"], "reserve": [GANGS], "bind": ["DefaultBinder"]}
         (plugin,) = self.profile.permit
-        kind = type("B", (Scripted,), {"name": "B", "says": plugin.says, "log": self.log})
+        kind = type("B", (Scripted,), {"name": "B", "answers": plugin.answers, "log": self.log})
         profile = profile_of(points, plugins=[kind], classes=self.classes)
         self.core = AttemptsCore("s", 1, {"default-scheduler": profile})
 
@@ -45,7 +45,7 @@ class Gangs(World):
         group = None if gang is None else GroupMembership(gang, 3, 60)
         self.pod_class = self.classes.pod_class(pod(cpu=100, pod_group=group))
         if wait_s is not None:
-            self.says["B"]["permit", uid] = WAIT, wait_s
+            self.answers["B"]["permit", uid] = WAIT, wait_s
         self.lease(uid, lease_id=lease_id)
         self.accept(*self.place(uid))
 
@@ -82,10 +82,10 @@ def test_leases_with_waiting_pods_are_listed_until_none_waits():
 
 
 def test_gangs_of_a_users_plugin_are_listed_if_it_declares_that_it_places_them():
-    world = World(plugins=("A",), says={"A": {"permit": (WAIT, 5.0)}})
+    world = World(plugins=("A",), answers={"A": {"permit": (WAIT, 5.0)}})
     world.pod_class = world.classes.pod_class(pod(cpu=100, pod_group=GroupMembership("web", 3, 60)))
     (plugin,) = world.profile.permit
-    kind = type("B", (Scripted,), {"name": "B", "says": plugin.says, "places_gangs": True})
+    kind = type("B", (Scripted,), {"name": "B", "answers": plugin.answers, "places_gangs": True})
     for each, expected in ((type(plugin), ()), (kind, (("default", "web"),))):
         points = {"permit": [each.name], "bind": ["DefaultBinder"]}
         profile = profile_of(points, plugins=[each], classes=world.classes)

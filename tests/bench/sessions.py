@@ -34,8 +34,8 @@ def bench(*steps, plan=None, timeout_s=GENEROUS_S, seen=None, **script):
     plan = replace(plan or plan_of(batch=8), cluster=made.cluster)
 
     async def work(session, actors):
-        tell = seen.append if seen is not None else lambda progress: None
-        run = BenchRun(session, made, tell, timeout_s=timeout_s)
+        report = seen.append if seen is not None else lambda progress: None
+        run = BenchRun(session, made, report, timeout_s=timeout_s)
         return await run.run(), actors
 
     return with_session(work, plan)

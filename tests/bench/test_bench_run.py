@@ -239,7 +239,7 @@ def test_recreated_objects_exist_at_most_as_often_as_their_number():
 
     core = actors["queue"].core
     assert core.counts().unschedulable + core.counts().active + core.counts().in_flight <= 2
-    assert 2 <= actors["cache"].core.counts().nodes <= 4
+    assert 2 <= actors["cache"].core.counts().nodes <= 4, "at most two nodes beside the first two"
     actors["cache"].core.validate()
 
 
@@ -271,12 +271,12 @@ def test_pods_that_fit_nowhere_end_the_run_with_the_reason():
     with pytest.raises(RunFailedError) as failed:
         bench(nodes(), measured(pods(3, cpu=64_001)))
 
-    told = str(failed.value)
+    message = str(failed.value)
     assert (
         "test: 3 of 3 pods fit on no node. 3 pods wait, the first of them: ns/p-0: 0/2 nodes"
-        in told
+        in message
     )
-    assert "Insufficient cpu" in told
+    assert "Insufficient cpu" in message
 
 
 def test_pods_that_fit_nowhere_may_stay_where_the_script_allows_it():
@@ -350,8 +350,8 @@ def test_progress_of_many_nodes_is_reported_in_tenths(monkeypatch):
 
     bench(nodes(40), measured(pods(1)), seen=seen)
 
-    told = [each.phase for each in seen if each.phase.startswith("creating nodes")]
-    assert told == [f"creating nodes: {start} of 40" for start in range(0, 40, 4)]
+    phases = [each.phase for each in seen if each.phase.startswith("creating nodes")]
+    assert phases == [f"creating nodes: {start} of 40" for start in range(0, 40, 4)]
 
 
 def test_the_kernel_is_loaded_before_the_first_pods():
@@ -365,7 +365,7 @@ def test_the_kernel_is_loaded_before_the_first_pods():
 
 
 def test_the_reference_decides_all_pods_if_the_kernel_can_not_be_loaded(monkeypatch):
-    def broken(tell=None):
+    def broken(report=None):
         raise ImportError("no numba")
 
     monkeypatch.setattr(compiled_code, "load", broken)

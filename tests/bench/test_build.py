@@ -172,8 +172,8 @@ def test_a_template_with_a_name_creates_one_object_only(tmp_path):
     script = script_of(tmp_path, one, PODS, params={}, node=named)
 
     assert [facts.name for facts in nodes_of(script)] == ["only"]
-    told = refusal(tmp_path, {**one, "count": 2}, PODS, params={}, node=named)
-    assert 'metadata.name: "only" is the name of several objects' in told
+    message = refusal(tmp_path, {**one, "count": 2}, PODS, params={}, node=named)
+    assert 'metadata.name: "only" is the name of several objects' in message
 
 
 def test_a_template_with_an_index_can_create_zero_nodes(tmp_path):
@@ -220,8 +220,8 @@ def test_pods_with_claims_each_have_a_bound_claim_and_a_volume_of_their_own(tmp_
         (("claimName", "pvc-0"),),
         (("claimName", "pvc-1"),),
     ]
-    told = refusal(tmp_path, NODES, {**PODS, "persistentVolumeTemplatePath": "pv.yaml"})
-    assert "must be given together" in told
+    message = refusal(tmp_path, NODES, {**PODS, "persistentVolumeTemplatePath": "pv.yaml"})
+    assert "must be given together" in message
 
 
 def test_in_tree_volumes_get_an_id_of_their_own(tmp_path):
@@ -387,10 +387,10 @@ def test_the_script_contains_the_cases_own_configuration(tmp_path):
     ],
 )
 def test_an_impossible_op_is_refused_with_case_and_place(tmp_path, ops, templates, text):
-    told = refusal(tmp_path, *ops, params={}, **templates)
+    message = refusal(tmp_path, *ops, params={}, **templates)
 
-    assert 'test case "Case"' in told or "DIR/x.yaml" in told
-    assert text in told
+    assert 'test case "Case"' in message or "DIR/x.yaml" in message
+    assert text in message
 
 
 def test_keys_of_spread_constraints_may_be_capitalized_as_in_upstreams_templates(tmp_path):

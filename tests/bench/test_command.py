@@ -46,7 +46,7 @@ def test_a_table_shows_rate_latency_memory_phases_and_machine():
     assert result.exit_code == 0
     row = next(line for line in result.stdout.splitlines() if line.startswith("SchedulingBasic"))
     assert row.split()[0] == "SchedulingBasic/5Nodes"
-    assert "10" in row.split()
+    assert "10" in row.split(), "the number of measured pods"
     assert "cores" in result.stdout
     assert "Commit" in result.stdout
     assert "Where the time went: SchedulingBasic/5Nodes" in result.stdout

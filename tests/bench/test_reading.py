@@ -76,10 +76,10 @@ def test_the_first_error_is_reported_with_case_field_and_rule(tmp_path):
     ],
 )
 def test_ops_that_differ_from_upstreams_are_refused(tmp_path, op, text):
-    told = refusal(tmp_path, case(op, PODS))
+    message = refusal(tmp_path, case(op, PODS))
 
-    assert "workloadTemplate[0]" in told
-    assert text in told
+    assert "workloadTemplate[0]" in message
+    assert text in message
 
 
 def test_duplicate_names_are_refused(tmp_path):

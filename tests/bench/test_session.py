@@ -17,7 +17,7 @@ from tests.builders import node, pod
 SMALL = pod(cpu=600)
 
 
-async def settled(session):
+async def until_idle(session):
     while not is_idle(await session.state()):
         pass
 
@@ -31,10 +31,10 @@ def test_pods_are_bound_on_submission_and_the_binder_reports_when():
         await session.begin()
         await session.add_nodes([node("n1", cpu=1000)])
         await session.submit(batch_of("a"))
-        await settled(session)
+        await until_idle(session)
         await session.add_nodes([node("n2", cpu=1000)])
         await session.submit(batch_of("b", "c"))
-        await settled(session)
+        await until_idle(session)
         page = await session.commits(0)
         return page, await session.commits(1, 1), await session.commits(0, 0)
 
@@ -53,10 +53,10 @@ def test_a_new_node_wakes_waiting_pods():
         await session.begin()
         await session.add_nodes([node("n1", cpu=100)])
         await session.submit(batch_of("a", facts=SMALL))
-        await settled(session)
+        await until_idle(session)
         notes, waiting = await session.pending(5)
         await session.add_nodes([node("n2", cpu=1000)])
-        await settled(session)
+        await until_idle(session)
         return waiting, notes[0].message, await bound(session)
 
     waiting, message, uids = with_session(work)
@@ -76,12 +76,12 @@ def test_a_pod_that_requests_less_on_its_node_frees_resources_for_a_waiting_one(
         await session.begin()
         await session.add_nodes([node("n1", cpu=1000)])
         await session.submit(batch_of("a", facts=SMALL))
-        await settled(session)
+        await until_idle(session)
         await session.submit(batch_of("b", facts=SMALL))
-        await settled(session)
+        await until_idle(session)
         waiting = (await session.state()).unschedulable
         await session.update_pods(changes(SMALL, pod(cpu=300), "a"))
-        await settled(session)
+        await until_idle(session)
         for core in (actors["cache"].core, actors["binder"].core, actors["queue"].core):
             core.validate()
         rows = [
@@ -101,10 +101,10 @@ def test_a_new_label_of_a_bound_pod_wakes_pods_with_affinity_to_it():
         await session.submit(
             batch_of("near", facts=pod(cpu=1, pod_affinity=(near(apps("x"), "zone"),)))
         )
-        await settled(session)
+        await until_idle(session)
         before = await bound(session)
         await session.update_pods(changes(pod(cpu=1), pod(cpu=1, labels={"app": "x"}), "a"))
-        await settled(session)
+        await until_idle(session)
         return before, await bound(session)
 
     assert with_session(work) == (("uid-a",), ("uid-a", "uid-near"))
@@ -115,10 +115,10 @@ def test_waiting_pods_are_updated_and_deleted_pods_stay_deleted():
         await session.begin()
         await session.add_nodes([node("n1", cpu=1000)])
         await session.submit(batch_of("large", "gone", facts=pod(cpu=2000)))
-        await settled(session)
+        await until_idle(session)
         await session.delete_pods(["uid-gone"])
         await session.update_pods(changes(pod(cpu=2000), SMALL, "large", "gone", "never"))
-        await settled(session)
+        await until_idle(session)
         return await bound(session), await session.state()
 
     uids, state = with_session(work)
@@ -132,12 +132,12 @@ def test_a_deleted_pod_frees_resources_for_a_waiting_one():
         await session.begin()
         await session.add_nodes([node("n1", cpu=1000)])
         await session.submit(batch_of("a", facts=SMALL))
-        await settled(session)
+        await until_idle(session)
         await session.submit(batch_of("b", facts=SMALL))
-        await settled(session)
+        await until_idle(session)
         await session.delete_pods(["uid-a", "uid-unknown"])
         await session.delete_pods(["uid-a"])
-        await settled(session)
+        await until_idle(session)
         for core in (actors["cache"].core, actors["binder"].core, actors["queue"].core):
             core.validate()
         return await bound(session), actors["cache"].core.counts().added
@@ -152,7 +152,7 @@ def test_a_waiting_pod_can_be_deleted():
     async def work(session, actors):
         await session.begin()
         await session.submit(batch_of("a"))
-        await settled(session)
+        await until_idle(session)
         await session.delete_pods(["uid-a"])
         return (await session.pending(5))[1], actors["queue"].core.state_of("uid-a")
 
@@ -170,7 +170,7 @@ def test_a_removed_node_removes_its_resources():
         await session.remove_nodes([gone])
         await session.remove_nodes([gone])
         await session.submit(batch_of("a", facts=SMALL))
-        await settled(session)
+        await until_idle(session)
         (table,) = tables_of(actors)
         return await session.pending(5), len(table)
 
@@ -200,10 +200,10 @@ def test_long_lists_are_sent_in_parts(monkeypatch):
 
 def test_without_notify_queue_new_nodes_are_not_sent_to_the_queue():
     async def work(session, actors):
-        told = []
-        actors["queue"].observe = told.append
+        events = []
+        actors["queue"].observe = events.append
         await session.add_nodes([node("n1")], notify_queue=False)
-        return told
+        return events
 
     assert with_session(work) == []
 
@@ -234,10 +234,10 @@ async def test_pods_of_many_classes_are_submitted_in_short_messages(batch, most)
     supervisor = SimpleNamespace(refs={"binder": binder, "queue": queue})
     await RunSession(supervisor, plan_of(batch=batch)).submit(pod_list(pods))
 
-    sent = binder.told("add_pending")
+    sent = binder.received("add_pending")
     assert [len(each.classes) for each in sent] == [most, most, 1]
     assert [each for part in sent for each in part.pods()] == pods
-    assert queue.told("submit") == sent
+    assert queue.received("submit") == sent
 
 
 async def test_times_of_another_machine_are_converted_to_the_local_clock():

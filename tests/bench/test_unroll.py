@@ -19,9 +19,9 @@ def refusal(folder, *ops, **params):
 
 
 def test_a_count_is_given_by_the_op_or_by_a_parameter_that_overrides_it(tmp_path):
-    plain, told = {"opcode": "createNodes", "count": 7}, {**NODES, "count": 7}
+    plain, overridden = {"opcode": "createNodes", "count": 7}, {**NODES, "count": 7}
 
-    ops = ops_of(tmp_path, plain, told, nodes=9)
+    ops = ops_of(tmp_path, plain, overridden, nodes=9)
 
     assert [op.count for op in ops] == [7, 9]
 
@@ -70,9 +70,12 @@ def test_template_parameters_are_filled_in(tmp_path):
     ("text", "seconds"), [("5s", "5.0"), ("1m30s", "90.0"), ("250ms", "0.25"), ("1.5h", "5400.0")]
 )
 def test_durations_are_read_as_go_writes_them(tmp_path, text, seconds):
-    plain, told = {"opcode": "sleep", "duration": text}, {"opcode": "sleep", "durationParam": "$d"}
+    plain, overridden = (
+        {"opcode": "sleep", "duration": text},
+        {"opcode": "sleep", "durationParam": "$d"},
+    )
 
-    assert [op.duration for op in ops_of(tmp_path, plain, told, d=text)] == [seconds, seconds]
+    assert [op.duration for op in ops_of(tmp_path, plain, overridden, d=text)] == [seconds, seconds]
 
 
 @pytest.mark.parametrize("text", ["", "5", "s", "5 s", "1m 5s"])

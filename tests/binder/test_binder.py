@@ -138,7 +138,7 @@ def test_a_late_copy_does_not_bring_back_a_pod_evicted_while_waiting(is_recovere
     assert refusals(binder.bind([ask("a")])) == ["deleted"]
 
 
-def test_of_pods_deleted_long_ago_only_the_name_is_known():
+def test_pods_deleted_long_ago_are_known_by_name_only():
     binder = binder_of("a", "b", settings=BinderSettings(max_gone_remembered=1))
     for name in "ab":
         binder.delete_pods([f"uid-{name}"])

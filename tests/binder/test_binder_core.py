@@ -120,7 +120,7 @@ class TestGroupCommit:
         assert rejected.status.message == "Insufficient cpu"
         assert rejected.version == core.version
 
-    def test_a_flush_acknowledges_only_what_it_covers(self):
+    def test_a_flush_acknowledges_only_the_records_that_it_covers(self):
         core = binder("a", "b", "c")
         core.bind([ask("a"), ask("b")])
         core.bind([ask("c")])
@@ -419,7 +419,7 @@ class TestNodes:
 
 
 class TestHalt:
-    def test_a_failed_flush_stops_acknowledging_and_lists_what_is_open(self):
+    def test_a_failed_flush_stops_acknowledging_and_lists_unacknowledged_records(self):
         core = binder("a", "b")
         committed(core, ask("a"))
         core.bind([ask("b")])

@@ -65,7 +65,7 @@ def requested(number, kind, node_name, devices, cpu_milli):
     return request, BoundVolumes(request.token, (), in_flight)
 
 
-def told(results):
+def outcomes(results):
     return {
         token: ("bound", each.node_name)
         if isinstance(each, Bound)
@@ -103,7 +103,7 @@ def test_a_batch_is_committed_as_pods_one_after_another(rows):
     for each, volumes in asked:
         wanted |= singly.bind([each], [volumes])
 
-    assert told(found) == told(wanted)
+    assert outcomes(found) == outcomes(wanted)
     assert dict(at_once.volumes.device_claims) == dict(singly.volumes.device_claims)
     assert at_once.volumes.log == singly.volumes.log
     event(f"bound: {sum(isinstance(each, Bound) for each in found.values()) // 3 * 3}")

@@ -30,10 +30,10 @@ def test_a_recovered_binder_refuses_a_fenced_owner_without_later_binds(from_snap
     core = binder("a")
     records = records_of(core.fence("s", 2))
     core.flushed(core.last_lsn)
-    told = list(snapshot_records(core)) if from_snapshot else records
+    replayed = list(snapshot_records(core)) if from_snapshot else records
 
     recovered = new_core()
-    recover(recovered, split_by_kind([told]))
+    recover(recovered, split_by_kind([replayed]))
 
     assert recovered.current_epoch("s") == 2
     request = ask("a", owner="s", epoch=1)

@@ -38,7 +38,7 @@ CHANGES = {
 }
 
 
-def telling(*, journals_all=True):
+def core_with_journal(*, journals_all=True):
     core = BinderCore(TableStore(), lambda _: SUCCESS, journals_all=journals_all)
     core.add_node(NodeFacts("n1", allocatable_pods=3))
     core.add_pods([("a", "a", SMALL)])
@@ -48,7 +48,7 @@ def telling(*, journals_all=True):
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("revision", [(), (5,)])
 def test_the_records_of_a_change_have_its_revision_and_zero_without_one(change, revision):
-    core = telling()
+    core = core_with_journal()
     before = core.last_lsn
     ask_for, kind = CHANGES[change]
 
@@ -61,7 +61,7 @@ def test_the_records_of_a_change_have_its_revision_and_zero_without_one(change, 
 
 
 def test_reported_cluster_state_has_no_revision_of_its_own():
-    core = telling()
+    core = core_with_journal()
 
     (cluster,) = records_of(core.describe(ClusterFacts()))
     (mark,) = records_of(core.describe(RunMark(BEGUN), RecordKind.RUN))
@@ -71,7 +71,7 @@ def test_reported_cluster_state_has_no_revision_of_its_own():
 
 
 def test_an_eviction_names_its_preemptor_and_a_load_has_its_facts():
-    core = telling()
+    core = core_with_journal()
 
     (load,) = records_of(core.load([("b", "b", LARGE, "n1")]))
     (evicted,) = records_of(core.evict(["b"], {"b": "preemptor"}))
@@ -81,7 +81,7 @@ def test_an_eviction_names_its_preemptor_and_a_load_has_its_facts():
 
 
 def test_a_journal_with_fewer_records_gets_binds_and_node_changes():
-    core = telling(journals_all=False)
+    core = core_with_journal(journals_all=False)
     for change in ("add_node", "add_nodes", "add_pods", "update_pods"):
         assert CHANGES[change][0](core) == []
     assert core.describe(ClusterFacts()) == []
@@ -95,7 +95,7 @@ def test_a_journal_with_fewer_records_gets_binds_and_node_changes():
 
 
 def test_a_halted_binder_describes_no_cluster():
-    core = telling()
+    core = core_with_journal()
     core.flush_failed("disk full")
 
     with pytest.raises(BinderHaltedError, match="halted: disk full"):
@@ -191,7 +191,7 @@ def test_refusals_of_a_batch_that_raised_are_not_the_answer_of_later_requests():
     assert isinstance(answered["t-new"], Bound)
 
 
-def test_of_two_conflicts_in_a_batch_the_first_request_is_named():
+def test_the_first_of_two_conflicts_in_a_batch_is_named():
     core = binder("a", "b", "c")
     core.bind([ask("a")])
 

@@ -58,9 +58,9 @@ def picture(core):
 
 def recovered(disk):
     core, journal = new_core(), FileJournal(disk)
-    told = recover(core, split_by_kind(journal.recovered_groups()), journal.last_lsn).subjects
+    subjects = recover(core, split_by_kind(journal.recovered_groups()), journal.last_lsn).subjects
     core.last_lsn = core.flushed_lsn = journal.last_lsn
-    return core, journal, told
+    return core, journal, subjects
 
 
 class CrashMachine(RuleBasedStateMachine):
@@ -195,7 +195,7 @@ CrashMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=2
 TestCrashMachine = CrashMachine.TestCase
 
 
-def told(*records):
+def recovered_from_records(*records):
     core = new_core()
     return core, recover(core, split_by_kind([records]))
 
@@ -213,7 +213,7 @@ def has_node(lsn, name="n1"):
 
 
 def test_the_number_of_the_last_record_continues():
-    core, result = told(has_node(1), add(2, "a"), bind(3, "a"))
+    core, result = recovered_from_records(has_node(1), add(2, "a"), bind(3, "a"))
 
     (journal,) = core.add_pods([("b", "b", FACTS[0])])
 
@@ -221,7 +221,7 @@ def test_the_number_of_the_last_record_continues():
 
 
 def test_an_owner_of_an_old_epoch_stays_fenced():
-    core, _ = told(has_node(1), add(2, "a"), add(3, "b"), bind(4, "a", epoch=7))
+    core, _ = recovered_from_records(has_node(1), add(2, "a"), add(3, "b"), bind(4, "a", epoch=7))
 
     (answer,) = core.bind([BindRequest("late", "b", "b", "n1", FACTS[0], "s", 6)])
 
@@ -229,14 +229,14 @@ def test_an_owner_of_an_old_epoch_stays_fenced():
 
 
 def test_pods_are_pending_in_order_of_arrival():
-    core, _ = told(add(1, "z"), add(2, "a"), add(3, "m"))
+    core, _ = recovered_from_records(add(1, "z"), add(2, "a"), add(3, "m"))
 
     assert list(core.pods.present) == ["z", "a", "m"]
 
 
 def test_a_pod_that_was_accepted_again_has_its_last_facts():
     later = add(2, "a")._replace(facts=FACTS[1])
-    core, _ = told(add(1, "a"), later, add(3, "b"))
+    core, _ = recovered_from_records(add(1, "a"), later, add(3, "b"))
 
     assert core.pods.present["a"].facts == FACTS[1]
     assert core.pod_status("a") == (BinderState.PENDING, None)
@@ -268,19 +268,19 @@ def test_an_updated_bound_pod_is_counted_with_its_new_facts():
 
 
 def test_a_journal_without_accepted_pods_is_read_as_well():
-    core, _ = told(has_node(1), bind(2, "a"))
+    core, _ = recovered_from_records(has_node(1), bind(2, "a"))
 
     assert core.pod_status("a") == (BinderState.BOUND, "n1")
 
 
 def test_contradictory_records_are_refused_with_their_numbers():
     with pytest.raises(JournalError, match=r"records 3 to 3 do not follow .* commit"):
-        told(has_node(1), bind(2, "a"), add(3, "a"))
+        recovered_from_records(has_node(1), bind(2, "a"), add(3, "a"))
 
 
 def test_a_pod_bound_twice_in_one_group_is_a_contradiction():
     with pytest.raises(JournalError, match=r"records 2 to 3 do not follow .* add"):
-        told(has_node(1), bind(2, "a"), bind(3, "a"))
+        recovered_from_records(has_node(1), bind(2, "a"), bind(3, "a"))
 
 
 def test_versions_equal_the_answered_ones():
@@ -291,7 +291,9 @@ def test_versions_equal_the_answered_ones():
     (journal,) = live.bind(requests)
     answered = [each.result for each in live.flushed(journal.last_lsn)]
 
-    core, _ = told(has_node(1), add(2, "a"), add(3, "b"), bind(4, "a"), bind(5, "b"))
+    core, _ = recovered_from_records(
+        has_node(1), add(2, "a"), add(3, "b"), bind(4, "a"), bind(5, "b")
+    )
 
     assert [each.result for each in core.bind(requests)] == answered
     assert core.version == live.version
@@ -299,7 +301,7 @@ def test_versions_equal_the_answered_ones():
 
 def test_the_token_of_a_deleted_pod_gets_its_original_answer():
     gone = JournalRecord(4, RecordKind.DELETE, "a", "a", "n1")
-    core, _ = told(has_node(1), add(2, "a"), bind(3, "a"), gone)
+    core, _ = recovered_from_records(has_node(1), add(2, "a"), bind(3, "a"), gone)
 
     (again,) = core.bind([BindRequest("t-a", "a", "a", "n1", FACTS[0], "s", 1)])
     (other,) = core.bind([BindRequest("t-b", "a", "a", "n1", FACTS[0], "s", 1)])
@@ -330,7 +332,9 @@ def test_a_refusal_returns_the_same_row_version_as_before():
     (refused,) = live.bind(requests[PODS_PER_NODE:])
 
     pods = [add(lsn, uid) for lsn, uid in enumerate("abcd", 2)]
-    core, _ = told(has_node(1), *pods, *(each for effect in binds for each in effect.records))
+    core, _ = recovered_from_records(
+        has_node(1), *pods, *(each for effect in binds for each in effect.records)
+    )
     (again,) = core.bind(requests[PODS_PER_NODE:])
 
     assert refused.result.cause == again.result.cause == "constraint"
@@ -356,7 +360,9 @@ def test_records_of_other_components_are_passed_on_in_order_and_kept_in_a_snapsh
 
 
 def test_records_of_many_kinds_in_one_group_are_applied_in_order():
-    core, result = told(*(add(lsn, f"u{lsn}") for lsn in (1, 2)), bind(3, "u1"), add(4, "u4"))
+    core, result = recovered_from_records(
+        *(add(lsn, f"u{lsn}") for lsn in (1, 2)), bind(3, "u1"), add(4, "u4")
+    )
 
     assert result.records == 4
     assert {uid: each.state for uid, each in core.pods.present.items()} == {
@@ -395,7 +401,9 @@ def test_row_versions_and_missed_changes_equal_those_before_recovery():
     recover(again, split_by_kind([records]))
 
     for node in ("n1", "n2", "n3"):
-        assert again.row_versions.of(node) == core.row_versions.of(node) > 0
+        assert again.row_versions.of(node) == core.row_versions.of(node) > 0, (
+            "the node had binds, and both have its version"
+        )
         for owner in ("s0", "s1", "s2"):
             for read in range(core.last_lsn + 1):
                 missed = core.row_versions.changed_by_others(node, owner, read)
@@ -446,7 +454,7 @@ def test_a_snapshot_keeps_all_state_that_later_decisions_depend_on():
     )
 
 
-def test_of_pods_deleted_before_a_snapshot_name_and_namespace_are_left():
-    core, _ = told(JournalRecord(0, RecordKind.DELETE, "a", "blue/a", "n1"))
+def test_a_snapshot_keeps_name_and_namespace_of_deleted_pods():
+    core, _ = recovered_from_records(JournalRecord(0, RecordKind.DELETE, "a", "blue/a", "n1"))
 
     assert core.pod("a") == ("blue/a", PodFacts("blue"))

@@ -21,7 +21,7 @@ from roadstead.journal import JournalRecord, RecordKind
 from roadstead.protocol.errors import IllegalTransitionError
 from roadstead.protocol.status import SUCCESS
 from tests.binder.test_binder_core import LARGE, SMALL, ask, binder
-from tests.binder.test_recovery import FACTS, add, bind, has_node, told, versioned
+from tests.binder.test_recovery import FACTS, add, bind, has_node, recovered_from_records, versioned
 from tests.binder.test_void import records_of
 from tests.inside import counts_of, tokens_of
 
@@ -37,8 +37,8 @@ def recovered_from(*groups, **settings):
     return core, result
 
 
-def of_run(what, **said):
-    return JournalRecord(0, RecordKind.RUN, "", "", "", subject=RunMark(what), **said)
+def of_run(what, **fields):
+    return JournalRecord(0, RecordKind.RUN, "", "", "", subject=RunMark(what), **fields)
 
 
 def test_a_snapshot_has_all_state_once_and_with_its_revision():
@@ -241,7 +241,7 @@ def test_a_pod_loaded_after_its_deletion_exists_again():
 
 def test_a_pod_record_without_facts_is_refused():
     with pytest.raises(AssertionError, match="a record of a pod has no facts"):
-        told(add(1, "a", facts=None))
+        recovered_from_records(add(1, "a", facts=None))
 
 
 @pytest.mark.parametrize("is_enabled", [True, False])

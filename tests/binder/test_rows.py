@@ -8,7 +8,7 @@ from roadstead.binder.rows import RowVersions
 OWNERS = ("", "s0", "s1", "s2")
 
 
-def test_an_unchanged_row_has_version_zero_and_nobody_missed_a_change():
+def test_an_unchanged_row_has_version_zero_and_no_reader_missed_a_change():
     rows = RowVersions()
 
     assert rows.of("n1") == 0

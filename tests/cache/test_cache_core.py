@@ -314,13 +314,13 @@ class TestExpiry:
         assert next_deadline_s(core) == 910.0
 
     @pytest.mark.parametrize(
-        "word", [BinderAnswer("uid-a", "t0", None), BinderAnswer("x", "t1", None)]
+        "answer", [BinderAnswer("uid-a", "t0", None), BinderAnswer("x", "t1", None)]
     )
-    def test_an_answer_without_a_query_is_refused(self, word):
+    def test_an_answer_without_a_query_is_refused(self, answer):
         core = cache_with("n1")
         core.assume([assumption("a", "n1")], 0.0)
         core.expire(900.0)
-        assert "was not asked" in core.resolve([word]).refused[0].status.message
+        assert "was not asked" in core.resolve([answer]).refused[0].status.message
         assert core.state_of("uid-a") is CacheState.ASKED
 
     def test_a_late_answer_after_the_confirmation_is_refused(self):
@@ -441,7 +441,7 @@ def assumed_of(core):
     return core.pods.present["uid-a"]
 
 
-def stranger():
+def unlisted():
     return CacheRecord("uid-z", "", SMALL, "")
 
 

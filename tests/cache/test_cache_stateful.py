@@ -147,15 +147,19 @@ class CacheMachine(RuleBasedStateMachine):
         self.do(lambda core: core.remove_pods(chosen))
 
     @rule(
-        step_s=st.sampled_from((1.0, 10.0, 60.0)), bound=st.none() | node_names, told=st.booleans()
+        step_s=st.sampled_from((1.0, 10.0, 60.0)),
+        bound=st.none() | node_names,
+        answers=st.booleans(),
     )
-    def time_passes(self, step_s, bound, told) -> None:
+    def time_passes(self, step_s, bound, answers) -> None:
         self.now_s += step_s
         now_s = self.now_s
         asks = self.do(lambda core: core.expire(now_s))
         assert all(self.core.state_of(ask.uid) is CacheState.ASKED for ask in asks)
-        words = [BinderAnswer(ask.uid, ask.token, bound) for ask in asks] if told else []
-        self.do(lambda core: core.resolve(words))
+        binder_answers = (
+            [BinderAnswer(ask.uid, ask.token, bound) for ask in asks] if answers else []
+        )
+        self.do(lambda core: core.resolve(binder_answers))
 
     @rule(name=node_names, cordoned=st.booleans())
     def add_node(self, name, cordoned) -> None:

@@ -43,7 +43,7 @@ def test_pods_of_a_profile_without_claim_binding_bind_none():
     assert cache.assume("p", using("c"), N1) == NOTHING_RESERVED
 
 
-def test_a_cache_that_replaces_another_one_undoes_what_was_assumed_before_it_loads_commits():
+def test_a_cache_that_replaces_another_one_undoes_assumptions_before_it_loads_commits():
     """A message of an earlier scheduler may arrive first; the claim then stays bound as committed,
     also when that attempt is forgotten.
     """

@@ -13,7 +13,7 @@ def cache_with(*names):
     return core
 
 
-def told(deltas):
+def summaries(deltas):
     return [(delta.kind, delta.node_name, delta.uid) for delta in deltas]
 
 
@@ -21,13 +21,13 @@ def test_a_nomination_is_a_delta_and_its_copy_is_none():
     core = cache_with("n1", "n2")
     version = core.version
 
-    assert told(core.nominate("u", "n1", URGENT)) == [(DeltaKind.NOMINATE, "n1", "u")]
+    assert summaries(core.nominate("u", "n1", URGENT)) == [(DeltaKind.NOMINATE, "n1", "u")]
     assert core.nominate("u", "n1", URGENT) == []
-    assert told(core.nominate("u", "n2", URGENT)) == [
+    assert summaries(core.nominate("u", "n2", URGENT)) == [
         (DeltaKind.WITHDRAW, "n1", "u"),
         (DeltaKind.NOMINATE, "n2", "u"),
     ]
-    assert told(core.nominate("u", "", URGENT)) == [(DeltaKind.WITHDRAW, "n2", "u")]
+    assert summaries(core.nominate("u", "", URGENT)) == [(DeltaKind.WITHDRAW, "n2", "u")]
     assert core.nominate("u", "", URGENT) == []
     assert core.version == version + 4
 
@@ -38,7 +38,7 @@ def test_an_assumed_pod_is_no_longer_nominated():
 
     answer = core.assume([Assumption("u", "d/u", URGENT, "n2", "t")], 0.0)
 
-    assert told(answer.deltas) == [
+    assert summaries(answer.deltas) == [
         (DeltaKind.WITHDRAW, "n1", "u"),
         (DeltaKind.ADD_POD, "n2", "u"),
     ]
@@ -52,7 +52,7 @@ def test_a_preemptor_clears_nominations_of_lower_priority_to_its_node():
 
     deltas = core.nominate("u", "n1", URGENT, preempts=True)
 
-    assert told(deltas) == [(DeltaKind.WITHDRAW, "n1", "low"), (DeltaKind.NOMINATE, "n1", "u")]
+    assert summaries(deltas) == [(DeltaKind.WITHDRAW, "n1", "low"), (DeltaKind.NOMINATE, "n1", "u")]
     assert core.placements.nominated.keys() == {"equal", "other", "u"}
 
 
@@ -60,9 +60,9 @@ def test_nominations_to_a_node_are_added_and_removed_with_it():
     core = cache_with()
     assert core.nominate("u", "n1", URGENT) == []
 
-    assert told(core.add_node(node("n1")))[-1] == (DeltaKind.NOMINATE, "n1", "u")
-    assert told(core.snapshot())[-1] == (DeltaKind.NOMINATE, "n1", "u")
-    assert told(core.remove_node("n1")) == [
+    assert summaries(core.add_node(node("n1")))[-1] == (DeltaKind.NOMINATE, "n1", "u")
+    assert summaries(core.snapshot())[-1] == (DeltaKind.NOMINATE, "n1", "u")
+    assert summaries(core.remove_node("n1")) == [
         (DeltaKind.WITHDRAW, "n1", "u"),
         (DeltaKind.REMOVE_NODE, "n1", ""),
     ]

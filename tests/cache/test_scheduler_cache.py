@@ -69,7 +69,7 @@ class World:
     def assume(self, *names, facts=SMALL, epoch=1, now_s=0.0):
         return self.cache.assume([assumption(name, facts, epoch) for name in names], now_s)
 
-    def settle(self, *, forget=(), finish=(), confirm=(), rows=(), now_s=0.0):
+    def finish_attempts(self, *, forget=(), finish=(), confirm=(), rows=(), now_s=0.0):
         forget, finish = ([assumption(n)[::4] for n in some] for some in (forget, finish))
         return self.cache.finish_attempts(
             forget, finish, [f"uid-{n}" for n in confirm], rows, now_s
@@ -115,7 +115,7 @@ def test_a_removed_node_is_added_again_only_with_a_later_revision():
 def test_removing_a_node_returns_its_pods_and_clears_its_partition_and_version():
     world = World(partitions=2)
     world.cache.add_running(pods_of("p"), ["n1"])
-    world.settle(rows=[("n1", 4), ("n2", 4)])
+    world.finish_attempts(rows=[("n1", 4), ("n2", 4)])
     world.news()
 
     aside = world.cache.remove_nodes(["n1", "unknown"])
@@ -223,11 +223,11 @@ def test_claims_of_an_attempt_that_arrives_after_its_end_are_free():
 def test_forgotten_attempts_free_their_claims_and_confirmed_ones_keep_them():
     world = World()
     world.assume("p", facts=using("c"))
-    world.settle(forget=["p"])
+    world.finish_attempts(forget=["p"])
     assert world.claim() == "free"
 
     world.assume("p2", facts=using("c"))
-    world.settle(confirm=["p2"])
+    world.finish_attempts(confirm=["p2"])
     world.remove("p2")
 
     assert world.claim() == "bound"
@@ -239,8 +239,8 @@ def test_only_forgotten_pods_deleted_before_their_assumption_are_returned():
     world.remove("p")
     world.assume("p", "q")
 
-    assert world.settle(forget=["p", "q"]) == pods_of("p")
-    assert world.settle(forget=["p", "q"]) == []
+    assert world.finish_attempts(forget=["p", "q"]) == pods_of("p")
+    assert world.finish_attempts(forget=["p", "q"]) == []
 
 
 def test_versions_are_sent_last_and_once_and_for_existing_nodes():
@@ -248,8 +248,8 @@ def test_versions_are_sent_last_and_once_and_for_existing_nodes():
     world.assume("p")
     world.news()
 
-    world.settle(forget=["p"], rows=[("n1", 3), ("away", 3)])
-    world.settle(rows=[("n1", 3), ("n2", 1)])
+    world.finish_attempts(forget=["p"], rows=[("n1", 3), ("away", 3)])
+    world.finish_attempts(rows=[("n1", 3), ("n2", 1)])
 
     assert world.news() == ["remove_pod uid-p", "version n1 3", "version n2 1"]
 
@@ -257,7 +257,7 @@ def test_versions_are_sent_last_and_once_and_for_existing_nodes():
 def test_finished_bindings_restart_their_deadline():
     world = World(assume_s=10.0, bind_s=5.0)
     world.assume("p", "q")
-    world.settle(finish=["p"], now_s=9.0)
+    world.finish_attempts(finish=["p"], now_s=9.0)
 
     assert [each.uid for each in world.cache.expire(12.0)] == ["uid-q"]
     assert [each.uid for each in world.cache.expire(14.0)] == ["uid-p"]
@@ -267,11 +267,11 @@ def test_the_binders_answers_end_attempts_unless_they_arrive_too_late():
     world = World(assume_s=1.0, max_gone_remembered=1)
     world.assume("a", "b", "c", "d")
     asks = world.cache.expire(2.0)
-    world.settle(forget=["d"])
+    world.finish_attempts(forget=["d"])
     world.news()
 
-    words = {"uid-a": "n1"}
-    answers = [BinderAnswer(each.uid, each.token, words.get(each.uid)) for each in asks]
+    node_of = {"uid-a": "n1"}
+    answers = [BinderAnswer(each.uid, each.token, node_of.get(each.uid)) for each in asks]
     outcome = world.cache.resolve(answers)
 
     assert (outcome.late, list(outcome.freed)) == (1, pods_of("b", "c"))

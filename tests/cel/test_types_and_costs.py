@@ -64,7 +64,7 @@ def test_types_are_deduced(expression: str, type_: str) -> None:
         ("'%s'.format([1, 2]) == ''", "too many arguments supplied to string.format"),
     ],
 )
-def test_what_does_not_fit_is_an_error(expression: str, text: str) -> None:
+def test_an_ill_typed_expression_is_an_error(expression: str, text: str) -> None:
     assert text in compile_error(expression)
 
 

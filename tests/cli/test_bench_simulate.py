@@ -104,10 +104,11 @@ def test_slow_and_openb_add_scenarios() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"), [("tens", "is not a scenario of the bench"), ("openb", "needs --openb PATH")]
+    ("name", "message"),
+    [("tens", "is not a scenario of the bench"), ("openb", "needs --openb PATH")],
 )
-def test_names_that_can_not_be_played_are_refused(name: str, said: str) -> None:
-    with pytest.raises(InputError, match=said):
+def test_names_that_can_not_be_played_are_refused(name: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
         chosen_plans([name], has_openb=False, slow=False)
 
 

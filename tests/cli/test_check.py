@@ -80,9 +80,9 @@ def test_each_violation_is_reported_with_record_pod_and_node(run, journal):
         "... and 1 more (--show 0 for all)",
         "3 binds checked: 2 violations",
     ]
-    told = json.loads(run("check", str(out), "--format", "json").stdout)
-    assert told["binds_checked"] == told["last_lsn"] - 1 == 3
-    assert told["violations"][0] == {
+    report = json.loads(run("check", str(out), "--format", "json").stdout)
+    assert report["binds_checked"] == report["last_lsn"] - 1 == 3
+    assert report["violations"][0] == {
         "lsn": 3, "invariant": "I1", "pod": "default/p3", "node": "n1",
         "text": "cpu: 800 + 800 of 1000",
     }  # fmt: skip
@@ -104,8 +104,8 @@ def test_records_that_break_no_rule_by_themselves_are_counted(run, journal):
         "Order: 1 binds while an identical pod with precedence waited",
         "1 binds checked: no violations",
     ]
-    told = json.loads(run("check", str(out), "--format", "json").stdout)
-    assert told["counts"] == {"evictions": 1, "preemptors_waiting": 1, "overtaken": 1}
+    report = json.loads(run("check", str(out), "--format", "json").stdout)
+    assert report["counts"] == {"evictions": 1, "preemptors_waiting": 1, "overtaken": 1}
 
 
 def test_a_folder_without_a_journal_is_an_input_error(run, tmp_path):
@@ -169,8 +169,8 @@ def segment_of(out):
 
 def test_an_output_names_a_journal_that_is_stored_elsewhere(run, tmp_path):
     out = schedule(tmp_path, "--journal", tmp_path / "elsewhere")
-    told = json.loads(run("check", out, "--format", "json").stdout)
-    assert told["placements_compared"] == 10
+    report = json.loads(run("check", out, "--format", "json").stdout)
+    assert report["placements_compared"] == 10
 
     rows = json.loads((out / "placements.json").read_text())
     (out / "placements.json").write_text(json.dumps(rows[1:]))
@@ -192,9 +192,9 @@ def test_a_finished_run_has_an_end_record_and_the_placements_of_its_journal(run,
     assert re.fullmatch(r"End: \d+ records, digest [0-9a-f]{16}", end)
     assert compared == "10 bound pods compared with the written placements"
     assert checked == "10 binds checked: no violations"
-    told = json.loads(run("check", out / "journal", "--format", "json").stdout)
-    assert told["end"]["records"] == told["last_lsn"]
-    assert (told["left_out"], told["placements_compared"]) == ([], 10)
+    report = json.loads(run("check", out / "journal", "--format", "json").stdout)
+    assert report["end"]["records"] == report["last_lsn"]
+    assert (report["left_out"], report["placements_compared"]) == ([], 10)
 
 
 def test_one_changed_bit_near_the_end_is_reported(run, out):
@@ -218,12 +218,12 @@ def test_damage_in_a_group_confirmed_by_a_mark_has_file_offset_and_record(run, o
     data[-400] ^= 1
     segment.write_bytes(data)
 
-    told = json.loads(run("check", out, "--format", "json").stdout)
+    report = json.loads(run("check", out, "--format", "json").stdout)
 
-    (left_out,) = told["left_out"]
+    (left_out,) = report["left_out"]
     assert left_out["name"] == segment.name
     assert left_out["offset"] + left_out["size_bytes"] == len(data)
-    assert left_out["lsn"] == told["last_lsn"] + 1
+    assert left_out["lsn"] == report["last_lsn"] + 1
     assert left_out["was_durable"]
 
 

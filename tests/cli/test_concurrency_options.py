@@ -90,13 +90,13 @@ def test_a_profile_without_a_scheduler_is_refused_before_the_run(run, cluster, p
 
 
 def test_a_scheduler_for_an_unknown_profile_is_refused(refused):
-    said = refused("--schedulers", "default-scheduler=1,web=1")
+    message = refused("--schedulers", "default-scheduler=1,web=1")
 
-    assert 'Profile "web": schedulers: there is no such profile (there is default-sch' in said
+    assert 'Profile "web": schedulers: there is no such profile (there is default-sch' in message
 
 
 @pytest.mark.parametrize(
-    ("flags", "words"),
+    ("flags", "message"),
     [
         (("--schedulers", "four"), "'four' is neither a number nor PROFILE=N"),
         (("--schedulers", "web=1,web=2"), "'web=2' is not PROFILE=N, each profile once"),
@@ -107,14 +107,14 @@ def test_a_scheduler_for_an_unknown_profile_is_refused(refused):
         (("--schedulers", "2", "--mode", "exact"), 'mode: "exact": is one logical scheduler'),
     ],
 )
-def test_invalid_flags_are_refused_with_an_explanation(refused, flags, words):
-    assert words in refused(*flags)
+def test_invalid_flags_are_refused_with_an_explanation(refused, flags, message):
+    assert message in refused(*flags)
 
 
 def test_the_use_of_an_old_flag_is_reported_with_its_current_name(run, cluster, pods):
-    told = run("schedule", "--cluster", cluster, "--pods", pods, "--shards", "3").stderr
+    stderr = run("schedule", "--cluster", cluster, "--pods", pods, "--shards", "3").stderr
 
-    assert "--shards is the former name of --workers: use --workers 3" in told
+    assert "--shards is the former name of --workers: use --workers 3" in stderr
 
 
 def test_workers_without_work_are_reported(run, cluster, pods):

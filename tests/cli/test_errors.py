@@ -128,7 +128,7 @@ def test_each_type_of_error_has_its_exit_status(error: RoadsteadError, status: i
     assert exit_status(error) == status
 
 
-def test_what_is_not_supported_without_a_pod_is_reported_by_its_field() -> None:
+def test_an_unsupported_feature_without_a_pod_is_reported_by_its_field() -> None:
     text = error_text(UnsupportedError("VolumeBinding", "", "profiles[0]"))
 
     assert text.startswith("profiles[0]: is not supported by the plugin VolumeBinding")

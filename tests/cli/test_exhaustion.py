@@ -42,8 +42,8 @@ def test_a_run_with_a_low_limit_of_open_files_reports_it(tmp_path, number):
     done = limited(tmp_path, "RLIMIT_NOFILE", number)
 
     assert done.returncode == 1
-    said = f"The run failed: too many open files: the limit is {number} (ulimit -n)"
-    assert done.stderr.splitlines()[-1] == said
+    message = f"The run failed: too many open files: the limit is {number} (ulimit -n)"
+    assert done.stderr.splitlines()[-1] == message
     assert "Traceback" not in done.stderr
 
 
@@ -58,7 +58,7 @@ class Failing:
 
 
 @pytest.mark.parametrize(
-    ("failure", "told"),
+    ("failure", "message"),
     [
         (MemoryError(), "out of memory"),
         (OSError(errno.ENOMEM, "Cannot allocate memory"), "out of memory"),
@@ -66,13 +66,13 @@ class Failing:
     ],
 )
 def test_failures_after_an_exhausted_resource_name_the_resource(
-    run, launcher, cluster, pods, monkeypatch, failure, told
+    run, launcher, cluster, pods, monkeypatch, failure, message
 ):
     monkeypatch.setattr(launcher, "prepare", Failing(failure).prepare)
 
     done = run("schedule", "--cluster", cluster, "--pods", pods)
 
-    assert (done.exit_code, done.stderr) == (1, f"The run failed: {told}\n")
+    assert (done.exit_code, done.stderr) == (1, f"The run failed: {message}\n")
 
 
 def test_any_other_failure_keeps_its_traceback(run, launcher, cluster, pods, monkeypatch):

@@ -72,7 +72,7 @@ def test_pods_with_a_node_are_running_in_whichever_set_they_are(files: Files) ->
     assert pending_names(loaded) == ["default/b", "default/d"]
 
 
-def test_equal_running_pods_are_one_class_whatever_their_node(
+def test_equal_running_pods_on_any_nodes_are_one_class(
     files: Files,
 ) -> None:
     loaded = files.load(

@@ -54,13 +54,13 @@ def config(*arguments: str):
 
 
 def test_config_prints_the_current_document_and_reports_changes_separately(policy: str) -> None:
-    told = config("--config", policy)
+    result = config("--config", policy)
 
-    document = yaml.safe_load(told.stdout)
+    document = yaml.safe_load(result.stdout)
     assert document["apiVersion"] == "kubescheduler.config.k8s.io/v1"
     assert document["kind"] == "KubeSchedulerConfiguration"
-    assert load_config(told.stdout, source="again").notes == ()
-    lines = told.stderr.splitlines()
+    assert load_config(result.stdout, source="again").notes == ()
+    lines = result.stderr.splitlines()
     assert (
         f'{policy}: predicates[0]: "PodFitsResources" → NodeResourcesFit at filter and preFilter'
         in lines
@@ -69,17 +69,17 @@ def test_config_prints_the_current_document_and_reports_changes_separately(polic
 
 
 def test_notes_are_printed_alone_on_standard_output(policy: str) -> None:
-    told = config("--config", policy, "--notes")
+    result = config("--config", policy, "--notes")
 
-    assert 'predicates[0]: "PodFitsResources" → NodeResourcesFit' in told.stdout
-    assert "apiVersion: kubescheduler" not in told.stdout
-    assert told.stderr == ""
+    assert 'predicates[0]: "PodFitsResources" → NodeResourcesFit' in result.stdout
+    assert "apiVersion: kubescheduler" not in result.stdout
+    assert result.stderr == ""
 
 
 def test_notes_are_json_on_request(policy: str) -> None:
-    told = config("--config", policy, "--notes", "--output-format", "json")
+    result = config("--config", policy, "--notes", "--output-format", "json")
 
-    notes = json.loads(told.stdout)
+    notes = json.loads(result.stdout)
     assert notes[0] == {
         "field": "kind",
         "note": "Policy v1 → KubeSchedulerConfiguration (kubescheduler.config.k8s.io/v1)",
@@ -94,38 +94,38 @@ def test_a_current_document_has_no_notes() -> None:
 
 
 def test_notes_and_effective_exclude_each_other() -> None:
-    told = config("--notes", "--effective")
+    result = config("--notes", "--effective")
 
-    assert told.exit_code == 2
-    assert "--notes and --effective exclude each other" in told.stderr
+    assert result.exit_code == 2
+    assert "--notes and --effective exclude each other" in result.stderr
 
 
 def test_effective_shows_the_plugins_of_a_provider() -> None:
-    told = config("--preset", "ClusterAutoscalerProvider", "--effective")
+    result = config("--preset", "ClusterAutoscalerProvider", "--effective")
 
-    assert "NodePreferAvoidPods (weight 10000)" in told.stdout
-    assert "MostRequestedPriority in place of LeastRequestedPriority" in told.stderr
+    assert "NodePreferAvoidPods (weight 10000)" in result.stdout
+    assert "MostRequestedPriority in place of LeastRequestedPriority" in result.stderr
 
 
 def test_a_run_applies_a_policy_and_prints_its_notes(run: Run, fleet: str, policy: str) -> None:
-    told = run("schedule", "--cluster", fleet, "--config", policy, "--format", "json")
+    result = run("schedule", "--cluster", fleet, "--config", policy, "--format", "json")
 
-    summary = json.loads(told.stdout)
+    summary = json.loads(result.stdout)
     assert (summary["placed"], summary["pending"]) == (1, 0)
     assert [note["field"] for note in summary["config_notes"]][:2] == ["kind", "predicates[0]"]
-    assert f"{policy}: priorities[0]: " in told.stderr
+    assert f"{policy}: priorities[0]: " in result.stderr
 
 
 def test_a_run_with_a_current_document_has_no_notes(run: Run, fleet: str) -> None:
-    told = run("schedule", "--cluster", fleet, "--preset", "spread", "--format", "json")
+    result = run("schedule", "--cluster", fleet, "--preset", "spread", "--format", "json")
 
-    assert "config_notes" not in json.loads(told.stdout)
+    assert "config_notes" not in json.loads(result.stdout)
 
 
 def test_explain_shows_dropped_plugins_beside_the_others(run: Run, fleet: str, policy: str) -> None:
-    told = run("explain", "new", "--cluster", fleet, "--config", policy, "--format", "json")
+    result = run("explain", "new", "--cluster", fleet, "--config", policy, "--format", "json")
 
-    answer = json.loads(told.stdout)
+    answer = json.loads(result.stdout)
     assert answer["best"] == ["full"]
     (refused,) = answer["filterStatuses"]
     assert answer["filter"].count(1) == 1
@@ -148,10 +148,10 @@ def test_an_invalid_policy_is_refused_with_its_field(run: Run, fleet: str, tmp_p
     path = tmp_path / "wrong.json"
     path.write_text(json.dumps(POLICY | {"priorities": [{"name": "Luck", "weight": 1}]}))
 
-    told = run("schedule", "--cluster", fleet, "--config", path)
+    result = run("schedule", "--cluster", fleet, "--config", path)
 
-    assert told.exit_code == 2
+    assert result.exit_code == 2
     assert (
         f'{path}: priorities[0].name: "Luck": is not a priority that kube-scheduler has had'
-        in told.stderr
+        in result.stderr
     )

@@ -133,10 +133,10 @@ def test_omitted_declarations_of_a_plugin_are_tested_and_reported(run, here):
     _, spoken = checks(run, "hooks:Spoken")
     _, broad = checks(run, "hooks:Broad")
 
-    told = plain["left out"][1]
-    assert told.startswith("reads = Reads.ROW holds on these fleets")
-    assert "shares_by_shape = True holds" in told
-    assert "without count_passing" in told
+    message = plain["left out"][1]
+    assert message.startswith("reads = Reads.ROW holds on these fleets")
+    assert "shares_by_shape = True holds" in message
+    assert "without count_passing" in message
     assert "left out" not in spoken
     assert broad["left out"][1].startswith("without effect, each placement invalidates")
 
@@ -306,14 +306,14 @@ BROKEN = {
 
 @pytest.mark.parametrize("module", sorted(BROKEN))
 def test_each_error_of_a_plugin_is_found_by_its_check(run, here, module):
-    check, text, told = BROKEN[module]
+    check, text, message = BROKEN[module]
     plugin_file(here, module, text)
 
     code, found = checks(run, f"{module}:P")
 
     assert code == 1
     assert found[check][0] == "failed"
-    assert told in found[check][1]
+    assert message in found[check][1]
 
 
 def test_differing_refusals_of_a_plugin_are_reported(run, here):
@@ -419,16 +419,16 @@ def test_a_plugin_without_filter_and_score_is_tested_in_a_run_only(run, here):
 
 
 @pytest.mark.parametrize(
-    ("args", "told"),
+    ("args", "message"),
     [("{", "--args: "), ('{"maxPods": 0}', "args.maxPods: 0: must be at least 1")],
 )
-def test_wrong_arguments_are_reported(run, here, args, told):
+def test_wrong_arguments_are_reported(run, here, args, message):
     run("plugin", "new", "Given")
 
     done = run("plugin", "test", "given:Given", "--args", args)
 
     assert done.exit_code == 2
-    assert told in done.output
+    assert message in done.output
 
 
 def listed(run, *options):
@@ -524,12 +524,12 @@ def test_a_file_selects_the_plugins_that_it_defines(run, here):
 
     assert choose_plugins(["several.py"]).paths == ("several:One", "several:Two")
     assert choose_plugins(["several.py:Two"]).paths == ("several:Two",)
-    for given, told in (
+    for given, message in (
         ("none.py", "defines no plugin class"),
         ("sub/several.py", "is not in the working directory"),
         ("gone.py", "No module named 'gone'"),
     ):
-        with pytest.raises(InputError, match=told):
+        with pytest.raises(InputError, match=message):
             choose_plugins([given])
     refused = run("plugin", "test", "several.py")
     assert refused.exit_code == 2

@@ -25,7 +25,7 @@ def refused(run, cluster, pods, launcher, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         (["--output", "file"], "file: is not a directory"),
         (["--output", "file/out"], "file/out: cannot be made: {here}/file is not a directory"),
@@ -41,30 +41,30 @@ def refused(run, cluster, pods, launcher, tmp_path, monkeypatch):
         (["--config", "missing"], "missing: cannot be read: No such file or directory"),
     ],
 )
-def test_an_unusable_path_is_refused_by_its_option(refused, options, told, tmp_path):
-    said = refused(*options)
+def test_an_unusable_path_is_refused_by_its_option(refused, options, message, tmp_path):
+    refusal = refused(*options)
 
-    assert told is None or said == told.format(here=tmp_path)
+    assert message is None or refusal == message.format(here=tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         (["--output", "new/out"], "new/out: cannot be made: no permission to write in {here}"),
         (["--output", "out"], "out: cannot be written: no permission"),
         (["--journal", "out"], 'settings: journal: "out" cannot be written: no permission'),
     ],
 )
-def test_a_folder_without_permission_is_refused(refused, options, told, tmp_path, monkeypatch):
+def test_a_folder_without_permission_is_refused(refused, options, message, tmp_path, monkeypatch):
     (tmp_path / "out").mkdir()
     # Root may do everything.
     monkeypatch.setattr(os, "access", lambda path, mode: mode == os.R_OK)
 
-    assert refused(*options) == told.format(here=tmp_path)
+    assert refused(*options) == message.format(here=tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("extender", "told"),
+    ("extender", "message"),
     [
         ("{urlPrefix: 'ftp://x'}", 'extenders[1].urlPrefix: "ftp://x" is not a URL'),
         ("{urlPrefix: 'http://x:99999'}", 'extenders[1].urlPrefix: "http://x:99999" is not a URL'),
@@ -78,31 +78,31 @@ def test_a_folder_without_permission_is_refused(refused, options, told, tmp_path
         ),
     ],
 )
-def test_an_extender_with_an_unusable_address_is_refused(refused, extender, told, tmp_path):
+def test_an_extender_with_an_unusable_address_is_refused(refused, extender, message, tmp_path):
     verbs = "filterVerb: f"
     extender = extender.replace("{urlPrefix", f"{{{verbs}, urlPrefix", 1)
     first = f"{{urlPrefix: 'http://ok.example', {verbs}}}"
     (tmp_path / "config.yaml").write_text(f"{HEAD}extenders:\n- {first}\n- {extender}\n")
     (tmp_path / "file").write_text("no certificate")
 
-    said = refused("--config", "config.yaml")
+    refusal = refused("--config", "config.yaml")
 
-    assert said.startswith("config.yaml: extenders[1].")
-    assert told is None or told.format(here=cut_short(f"{tmp_path}/gone.pem")) in said
+    assert refusal.startswith("config.yaml: extenders[1].")
+    assert message is None or message.format(here=cut_short(f"{tmp_path}/gone.pem")) in refusal
 
 
 @pytest.mark.parametrize(
-    ("path", "told"),
+    ("path", "message"),
     [
         (".", ".: is a directory"),
         ("no/profile.json", "no/profile.json: cannot be written: there is no such directory"),
     ],
 )
 def test_a_profile_that_can_not_be_written_is_refused_before_the_benchmark(
-    run, tmp_path, monkeypatch, path, told
+    run, tmp_path, monkeypatch, path, message
 ):
     monkeypatch.chdir(tmp_path)
 
     done = run("bench", "SchedulingBasic", "--runtime", "inline", "--profile", path)
 
-    assert (done.exit_code, done.stderr.strip()) == (2, told)
+    assert (done.exit_code, done.stderr.strip()) == (2, message)

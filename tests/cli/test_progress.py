@@ -19,11 +19,11 @@ class Terminal(io.StringIO):
 
 
 def test_a_phase_is_printed_once_and_pods_in_ten_steps(capsys: pytest.CaptureFixture[str]) -> None:
-    tell = ProgressLines()
-    tell(Progress("starting actors"))
-    tell(Progress("starting actors"))
+    report = ProgressLines()
+    report(Progress("starting actors"))
+    report(Progress("starting actors"))
     for decided in range(0, 1001):
-        tell(
+        report(
             Progress("scheduling", placed=decided - decided // 4, pending=decided // 4, total=1000)
         )
 
@@ -46,8 +46,8 @@ def test_progress_without_pending_pods_does_not_mention_them(
 
 
 def test_without_a_terminal_lines_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    with shown_progress() as tell:
-        tell(Progress("loading"))
+    with shown_progress() as report:
+        report(Progress("loading"))
 
     assert capsys.readouterr().err == "loading\n"
 
@@ -57,9 +57,9 @@ def test_a_terminal_shows_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setenv("TERM", "xterm")
 
-    with shown_progress() as tell:
-        tell(Progress("starting actors"))
-        tell(Progress("scheduling", placed=3, pending=1, total=8))
+    with shown_progress() as report:
+        report(Progress("starting actors"))
+        report(Progress("scheduling", placed=3, pending=1, total=8))
 
     assert "scheduling" in terminal.getvalue()
     assert "3 placed, 1 pending of 8 pods" in terminal.getvalue()

@@ -120,7 +120,7 @@ def test_the_configuration_is_that_of_the_run(played: Path) -> None:
 
 
 @pytest.mark.parametrize("minute", [3, 12, 59])
-def test_a_question_at_a_moment_counts_what_is_free_then(
+def test_a_question_at_a_time_counts_the_resources_free_at_that_time(
     run: Run, played: Path, minute: int
 ) -> None:
     result = run("fit", "web", "--run", played, "--at", f"{minute}m", "--format", "json")

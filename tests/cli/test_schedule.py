@@ -104,11 +104,11 @@ def test_unknown_fields_are_reported_or_refused(run: Run) -> None:
     pods = [pod(f"p-{n}", nodeSelecter={"a": "b"}) for n in range(12)]
     stdin = text_of(node("n-1"), *pods)
 
-    told = run("schedule", "--cluster", "-", stdin=stdin)
+    result = run("schedule", "--cluster", "-", stdin=stdin)
     refused = run("schedule", "--cluster", "-", "--strict", stdin=stdin)
 
-    lines = told.stderr.splitlines()
-    assert told.exit_code == 0
+    lines = result.stderr.splitlines()
+    assert result.exit_code == 0
     assert lines[0].startswith('Left out: standard input: Pod "p-0": spec: "nodeSelecter" is no ')
     assert lines[10] == "Left out: 2 more unknown fields."
     assert refused.exit_code == 2
@@ -118,16 +118,17 @@ def test_unknown_fields_are_reported_or_refused(run: Run) -> None:
 def test_bindings_are_printed_and_unbound_pods_are_reported(run: Run, tmp_path: Path) -> None:
     stdin = text_of(node("n-1"), pod("alone"))
 
-    told = run("schedule", "--cluster", "-", "-o", "bindings", stdin=stdin)
-    assert "kind: Binding" in told.stdout
-    assert "Left out" not in told.stderr
+    result = run("schedule", "--cluster", "-", "-o", "bindings", stdin=stdin)
+    assert "kind: Binding" in result.stdout
+    assert "Left out" not in result.stderr
 
     workload = text_of(deployment("web", 2))
     both = ("schedule", "--cluster", tmp_path / "nodes.json", "--pods", "-", "-o", "bindings")
     write(tmp_path / "nodes.json", node("n-1"))
-    told = run(*both, stdin=workload)
+    result = run(*both, stdin=workload)
     assert (
-        "Left out: 2 placed pods that do not exist until a controller creates them." in told.stderr
+        "Left out: 2 placed pods that do not exist until a controller creates them."
+        in result.stderr
     )
 
 
@@ -147,7 +148,7 @@ def test_results_of_another_run_are_replaced_only_by_force(
     assert sha256(tmp_path / "out" / "run.json") != before
 
 
-def test_of_many_sources_the_first_has_its_full_name(run: Run, cluster: str) -> None:
+def test_the_first_of_many_sources_has_its_full_name(run: Run, cluster: str) -> None:
     more = [part for _ in range(9) for part in ("--cluster", f"{cluster[:-1]}?")]
 
     result = run("schedule", "--cluster", cluster, *more, "--format", "json")

@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from roadstead.simulator import tables as simulator_tables
 from tests.cli.conftest import Run
 from tests.cli.plain_launcher import PlainLauncher
 from tests.scenario.files import written
+from tests.waiting import until
 
 SCENARIO = """apiVersion: roadstead.dev/v1
 kind: Scenario
@@ -333,7 +333,7 @@ def test_resume_is_refused_if_an_input_has_changed(
     assert rule in result.stderr
 
 
-def test_why_tells_the_life_of_a_pod_that_waited(run: Run, played: Path) -> None:
+def test_why_lists_the_events_of_a_pod_that_waited(run: Run, played: Path) -> None:
     result = run("why", played, "task-0-5")
 
     assert result.exit_code == 0
@@ -564,7 +564,7 @@ def test_every_query_of_the_help_runs(run: Run, played: Path) -> None:
         "",
     ],
 )
-def test_query_refuses_what_is_no_query_of_the_tables(
+def test_query_refuses_statements_other_than_queries_of_the_tables(
     run: Run, played: Path, monkeypatch: pytest.MonkeyPatch, sql: str
 ) -> None:
     # Otherwise duckdb fills two gigabytes before it refuses to sort nine billion rows.
@@ -627,9 +627,7 @@ def ended_by(signum: int, part_rows: int = 4_096) -> tuple[int, str]:
     played = [WITH_SMALL_PARTS, "simulate", "long.yaml", "-o", "killed", str(part_rows)]
     command = [sys.executable, "-c", *played]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ) as process:
-        deadline_s = time.monotonic() + 200
-        while process.poll() is None and not parts_of("killed") and time.monotonic() < deadline_s:
-            time.sleep(0.01)
+        until(lambda: process.poll() is not None or parts_of("killed"), 200)
         process.send_signal(signum)
         _, errors = process.communicate(timeout=60)
     return process.returncode, errors

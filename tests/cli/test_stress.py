@@ -46,14 +46,14 @@ def test_flags_alone_sweep_the_omega_model(stress):
         *SMALL, "--decision-time", "0.1,5", "--conflicts", "version", "--format", "json"
     )
 
-    told = json.loads(result.stdout)
+    report = json.loads(result.stdout)
     assert result.exit_code == 0
-    assert told["study"] == "omega"
-    assert [each["values"] for each in told["points"]] == [
+    assert report["study"] == "omega"
+    assert [each["values"] for each in report["points"]] == [
         {"service_job_s": 0.1},
         {"service_job_s": 5.0},
     ]
-    assert "recommendation" not in told
+    assert "recommendation" not in report
 
 
 def test_the_table_shows_the_swept_values_and_figures(stress):
@@ -161,11 +161,11 @@ def test_an_axis_with_other_values_keeps_its_place():
 
 
 @pytest.mark.parametrize(
-    ("engine", "load", "is_told"),
+    ("engine", "load", "is_warned"),
     [("ray", 9.0, True), ("inline", 4.0, True), ("ray", 1.0, False), ("virtual", 9.0, False)],
 )
-def test_speed_on_a_busy_machine_gets_a_warning(engine, load, is_told):
-    assert ("load" in stress_run.busy_note(engine, load, cores=4)) == is_told
+def test_speed_on_a_busy_machine_gets_a_warning(engine, load, is_warned):
+    assert ("load" in stress_run.busy_note(engine, load, cores=4)) == is_warned
 
 
 def test_a_file_sets_the_same_parameters_as_flags_which_override_it(stress, tmp_path):
@@ -192,7 +192,7 @@ def test_a_file_sets_the_same_parameters_as_flags_which_override_it(stress, tmp_
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
         ("vary: [1]", "vary: must be a mapping from parameters to values"),
         ("vary: {load: 0.5}", "vary.load: must be a list of values"),
@@ -208,16 +208,16 @@ def test_a_file_sets_the_same_parameters_as_flags_which_override_it(stress, tmp_
         (f"title: {'x' * (1 << 20)}", "is longer than 1,048,576 bytes"),
     ],
 )
-def test_a_wrong_file_is_reported_with_position_and_rule(stress, tmp_path, text, words):
+def test_a_wrong_file_is_reported_with_position_and_rule(stress, tmp_path, text, message):
     result = stress("--file", written(tmp_path, text))
 
     assert result.exit_code == 2
     assert "sweep.yaml" in result.stderr
-    assert words in result.stderr
+    assert message in result.stderr
 
 
 @pytest.mark.parametrize(
-    ("flags", "words"),
+    ("flags", "message"),
     [
         (("--preset", "nonsense"), '"nonsense" is none of quick'),
         (("--file", "missing.yaml"), "missing.yaml: cannot be read"),
@@ -229,11 +229,11 @@ def test_a_wrong_file_is_reported_with_position_and_rule(stress, tmp_path, text,
         (("--pods", "x"), "--pods needs --cluster"),
     ],
 )
-def test_wrong_flags_are_reported(stress, flags, words):
+def test_wrong_flags_are_reported(stress, flags, message):
     result = stress(*flags)
 
     assert result.exit_code == 2
-    assert words in result.stderr
+    assert message in result.stderr
 
 
 def test_a_foreign_output_directory_is_refused_before_the_first_run(stress, tmp_path):
@@ -318,9 +318,9 @@ def test_a_sweep_of_a_users_own_cluster_records_its_inputs(stress, tmp_path):
     assert 'nodes: "7" must be a whole number from 2 to 2' in other.stderr
 
 
-@pytest.mark.parametrize(("batch", "is_told"), [("30", True), ("4", False)])
+@pytest.mark.parametrize(("batch", "is_warned"), [("30", True), ("4", False)])
 def test_a_batch_that_contains_all_pods_is_reported_since_conflicts_are_impossible(
-    stress, batch, is_told
+    stress, batch, is_warned
 ):
     flags = ("--vary", "nodes=8", "--vary", "pods=30", "--batch", batch, "--seeds", "1")
     product = ("--study", "product", "--engine", "virtual", *flags)
@@ -328,9 +328,9 @@ def test_a_batch_that_contains_all_pods_is_reported_since_conflicts_are_impossib
     swept = stress(*product, "--schedulers", "2,3")
     alone = stress(*product, "--schedulers", "2")
 
-    words = "A batch of 30 holds all 30 pods: one scheduler leases them all"
-    assert (words in " ".join(swept.stdout.split())) == is_told
-    assert (words in " ".join(alone.stderr.split())) == is_told
+    warning = "A batch of 30 holds all 30 pods: one scheduler leases them all"
+    assert (warning in " ".join(swept.stdout.split())) == is_warned
+    assert (warning in " ".join(alone.stderr.split())) == is_warned
 
 
 def test_a_generated_fleet_is_the_default_workload_and_each_scheduler_gets_a_partition(stress):

@@ -1,4 +1,4 @@
-"""Where the runs of `roadstead stress` run, what is kept of them, and how a sweep continues."""
+"""Processes of the runs of `roadstead stress`, their kept results, and sweeps that continue."""
 
 import json
 import os
@@ -74,7 +74,7 @@ def rows(folder):
 
 
 @pytest.mark.parametrize(
-    ("flags", "words"),
+    ("flags", "message"),
     [
         (("--study", "product", "--jobs", "2"), '--jobs: "2" must be 1 with the engine inline'),
         (("--study", "product", "--engine", "ray", "--jobs", "9"), "with the engine ray"),
@@ -83,11 +83,11 @@ def rows(folder):
         (("--jobs", "0"), "0 is not in the range"),
     ],
 )
-def test_options_that_do_not_fit_are_refused_before_a_run(stress, flags, words):
+def test_options_that_do_not_fit_are_refused_before_a_run(stress, flags, message):
     result = stress(*flags)
 
     assert result.exit_code == 2
-    assert words.replace('"', "") in result.stderr.replace('"', "")
+    assert message.replace('"', "") in result.stderr.replace('"', "")
     assert "runs done" not in result.stderr
 
 
@@ -117,7 +117,7 @@ def test_runs_are_spread_over_the_ray_that_is_joined_unless_they_measure_a_machi
     assert joins_cluster(engine, JobOptions(ray_address=address)) == expected
 
 
-def test_a_settings_file_names_the_ray_and_what_its_processes_need(tmp_path):
+def test_a_settings_file_names_the_ray_cluster_and_the_needs_of_its_processes(tmp_path):
     file = tmp_path / "roadstead.yaml"
     file.write_text("ray: {address: 10.0.0.1:6379, runtime_env: env.yaml}")
 

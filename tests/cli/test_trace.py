@@ -65,9 +65,9 @@ def test_import_writes_the_trace_and_prints_its_facts(
 
 
 def test_the_error_for_missing_openb_files_names_their_source(run: Run) -> None:
-    told = run("trace", "import", "openb", "--help").stdout
+    help_text = run("trace", "import", "openb", "--help").stdout
 
-    assert "alibaba/clusterdata/tree/master/cluster-trace-gpu-v2023/csv" in told
+    assert "alibaba/clusterdata/tree/master/cluster-trace-gpu-v2023/csv" in help_text
 
 
 def test_another_list_of_pods_can_be_named(run: Run, openb: Path, tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def test_every_format_is_imported_and_can_be_shown_and_counted(
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_help_of_every_format_says_where_the_trace_is_and_shows_a_call(
+def test_the_help_of_every_format_has_the_trace_s_address_and_an_example(
     run: Run, name: str
 ) -> None:
     text = run("trace", "import", name, "--help").stdout
@@ -60,20 +60,18 @@ def test_an_imported_trace_can_be_scheduled(
     assert "job-1" in result.stdout
 
 
-def test_what_was_left_out_is_listed_with_counts_and_the_first_row(
-    run: Run, tmp_path: Path
-) -> None:
+def test_omitted_rows_are_listed_with_counts_and_the_first_row(run: Run, tmp_path: Path) -> None:
     rows = "at,cpus\n0,1\n1,\n2,\n-5,1\n"
     table, mapping = write(tmp_path / "t.csv", rows), write(tmp_path / "m.yaml", MAPPING)
     call = ("trace", "import", "table", table, "--mapping", mapping, "-o", tmp_path / "o")
 
-    told = json.loads(run(*call, "--format", "json").stdout)
+    report = json.loads(run(*call, "--format", "json").stdout)
 
-    assert told["leftOut"] == [
+    assert report["leftOut"] == [
         {"reason": "no request", "rows": 2, "first": f"{table}: line 3"},
         {"reason": "negative arrival", "rows": 1, "first": f"{table}: line 5"},
     ]
-    assert (told["rows"], told["pods"], told["nodes"]) == (4, 1, 2)
+    assert (report["rows"], report["pods"], report["nodes"]) == (4, 1, 2)
     text = run(*call).stdout
     assert "Left out" in text
     assert "no request" in text
@@ -95,9 +93,9 @@ def test_a_wrong_cell_stops_or_is_counted(run: Run, tmp_path: Path) -> None:
 def test_progress_is_printed_in_lines_where_there_is_no_terminal(
     run: Run, sources: dict[str, list[object]], tmp_path: Path
 ) -> None:
-    told = run("trace", "import", "swf", *sources["swf"], "-o", tmp_path / "t").stderr
+    stderr = run("trace", "import", "swf", *sources["swf"], "-o", tmp_path / "t").stderr
 
-    assert told.splitlines() == ["reading: 100%", "sorting", "writing: 100%"]
+    assert stderr.splitlines() == ["reading: 100%", "sorting", "writing: 100%"]
 
 
 def test_lines_of_progress_are_few(capsys: pytest.CaptureFixture[str]) -> None:

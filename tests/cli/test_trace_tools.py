@@ -30,24 +30,24 @@ CALLS = {
 
 
 @pytest.mark.parametrize(("name", "call"), CALLS.items(), ids=CALLS)
-def test_a_tool_writes_a_trace_and_reports_what_is_in_it(
+def test_a_tool_writes_a_trace_and_reports_its_contents(
     run: Run, trace: Path, tmp_path: Path, name: str, call: tuple[list[str], int, range]
 ) -> None:
     options, nodes, pods = call
     arguments = ("trace", name.split()[0], trace, *options, "-o", tmp_path / "out")
 
-    told = json.loads(run(*arguments, "--format", "json").stdout)
+    report = json.loads(run(*arguments, "--format", "json").stdout)
 
     out = read_trace(tmp_path / "out")
-    assert told["sha256"] == trace_digest(out)
-    assert (told["nodes"], told["pods"]) == (len(out.node_names), len(out.pod_names))
-    assert told["nodes"] == nodes
-    assert told["pods"] in pods
-    assert told["source"].startswith("generated, seed 0, ")
-    assert f"{told['pods']:,} pods, {nodes} nodes" in run(*arguments).stdout
+    assert report["sha256"] == trace_digest(out)
+    assert (report["nodes"], report["pods"]) == (len(out.node_names), len(out.pod_names))
+    assert report["nodes"] == nodes
+    assert report["pods"] in pods
+    assert report["source"].startswith("generated, seed 0, ")
+    assert f"{report['pods']:,} pods, {nodes} nodes" in run(*arguments).stdout
 
 
-def test_a_trace_can_be_replaced_by_what_a_tool_makes_of_it(run: Run, trace: Path) -> None:
+def test_a_trace_can_be_replaced_by_the_output_of_a_tool(run: Run, trace: Path) -> None:
     assert run("trace", "scale", trace, "--by", "2", "-o", trace).exit_code == 0
     assert len(read_trace(trace).pod_names) == 400
 

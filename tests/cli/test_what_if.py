@@ -126,7 +126,7 @@ def test_fit_fails_if_fewer_replicas_fit_than_asked_for(run: Run, fleet: str, ap
     assert run(*args, "--at-least", "3").exit_code == 1
 
 
-def test_fit_says_when_the_count_stopped_at_its_limit(run: Run, fleet: str, app: str) -> None:
+def test_fit_reports_a_count_that_stopped_at_its_limit(run: Run, fleet: str, app: str) -> None:
     result = run("fit", "api", "--cluster", fleet, "--pods", app, "--max", "1")
 
     assert "at least 1 more replica fits" in result.stdout
@@ -209,7 +209,7 @@ def test_grow_reports_pods_that_no_node_helps(run: Run, fleet: str, shapes: str,
     assert "Pods that none of these nodes helps" in run(*giant).stdout
 
 
-def test_grow_says_when_no_node_is_needed(run: Run, fleet: str, app: str, shapes: str) -> None:
+def test_grow_reports_that_no_node_is_needed(run: Run, fleet: str, app: str, shapes: str) -> None:
     result = run("grow", "--catalog", shapes, "--cluster", fleet, "--pods", app)
 
     assert result.exit_code == 0
@@ -246,7 +246,7 @@ def test_wrong_options_of_grow_are_errors(run: Run, fleet: str, args: list[str],
     assert text in " ".join(result.stderr.split())
 
 
-def test_drain_shows_moves_rounds_and_what_ends_with_the_node(run: Run, fleet: str) -> None:
+def test_drain_shows_moves_rounds_and_pods_that_end_with_the_node(run: Run, fleet: str) -> None:
     result = run("drain", "n1", "--cluster", fleet)
 
     assert result.exit_code == 0, result.stderr

@@ -2,7 +2,7 @@
 
 Each host has a network, a process and a mount namespace of its own, an address, a disk of its own,
 and an init process: a power cut is the kill of that init, which ends every process of the host.
-Needs root and Linux; `may_have_hosts` says whether this machine allows it. Where it does not,
+Needs root and Linux; `may_have_hosts` reports whether this machine allows it. Where it does not,
 `test_nodes_of_one_machine.py` runs instead.
 """
 
@@ -15,10 +15,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+
+from tests.waiting import until
 
 BIN = Path(sys.executable).parent
 RAY_PORT = 6379
@@ -51,7 +52,7 @@ _numbers = itertools.count(os.getpid() % 200)
 
 
 def may_have_hosts() -> bool:
-    """Whether this process may make namespaces, with the programs that it takes."""
+    """Whether this process may make namespaces and has the programs for it."""
     if os.environ.get(WITHOUT_HOSTS) or sys.platform != "linux" or os.geteuid() != 0:
         return False
     if not all(map(shutil.which, ("ip", "unshare", "nsenter"))):
@@ -150,7 +151,7 @@ class Host:
         self.start_ray(head, cpus, *options)
 
     def cut_power(self) -> None:
-        """End every process of the host at once; its network goes with them."""
+        """End every process of the host at once; its network ends with them."""
         subprocess.run(["ip", "-n", self.net, "link", "set", "eth0", "down"], check=False)
         os.kill(self.pid, 9)
         self._unshare.wait()
@@ -262,10 +263,10 @@ def _await_nodes(head: Host, count: int) -> None:
         "import ray; ray.init(address='auto', logging_level='ERROR'); "
         "print(sum(node['Alive'] for node in ray.nodes()))"
     )
-    until_s = time.monotonic() + START_S
-    while time.monotonic() < until_s:
+
+    def are_registered() -> bool:
         command = ("env", *head.variables, str(BIN / "python"), "-c", script)
-        if head.run(*command).stdout.strip() == str(count):
-            return
-        time.sleep(0.5)
-    raise AssertionError(f"not all {count} Ray nodes registered within {START_S:g} s")
+        return head.run(*command).stdout.strip() == str(count)
+
+    what = f"not all {count} Ray nodes registered within {START_S:g} s"
+    assert until(are_registered, START_S), what

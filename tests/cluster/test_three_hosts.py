@@ -84,7 +84,7 @@ def test_the_placements_are_those_of_one_process(cluster, fleet):
         assert name in joined.stderr, "the summary names the node of every process"
 
 
-def test_too_few_cpus_are_said_and_waited_for(cluster, fleet, tmp_path):
+def test_too_few_cpus_are_reported_and_awaited(cluster, fleet, tmp_path):
     settings = tmp_path / "roadstead.yaml"
     settings.write_text("ray: {cpus_per_process: 9}\ndeadlines: {start_s: 3}\n")
 

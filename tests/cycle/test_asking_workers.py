@@ -82,9 +82,9 @@ def test_beyond_a_bound_the_oldest_results_of_workers_are_dropped(monkeypatch):
 
 def test_pods_of_no_profile_are_skipped():
     world = World()
-    (stranger,), (known,) = world.pods(100, scheduler_name="other"), world.pods(100)
+    (unscheduled,), (known,) = world.pods(100, scheduler_name="other"), world.pods(100)
 
-    assert world.cycle.missing_classes([stranger, known]) == [known]
+    assert world.cycle.missing_classes([unscheduled, known]) == [known]
 
 
 @pytest.mark.parametrize(

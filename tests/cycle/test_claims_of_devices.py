@@ -153,7 +153,7 @@ class Batches(World):
             self.cycle.record_length(len(batch_pods), len(decisions))
             self.handle.storage.ahead.undo()
             for each in decisions:
-                found[each.pod.uid] = told(each)
+                found[each.pod.uid] = contents(each)
                 if each.node_name is not None:
                     self.assume(each.pod, each.node_name)
             left = left[len(decisions) :]
@@ -175,14 +175,14 @@ class OneByOne(World):
         found = {}
         for pod in self.coming(pods):
             decision = self.cycle.decide(pod)
-            found[pod.uid] = told(decision)
+            found[pod.uid] = contents(decision)
             if decision.node_name is not None:
                 self.on[pod.uid] = decision.node_name, pod.pod_class
                 self.cycle.confirm(pod)
         return found
 
 
-def told(decision):
+def contents(decision):
     diagnosis = decision.diagnosis
     why = diagnosis and (diagnosis.pre_filter, dict(diagnosis.refused), diagnosis.refused_nodes)
     return decision.node_name, decision.error, why

@@ -62,9 +62,9 @@ def test_a_batch_ends_where_a_gang_fails():
     world = World(**STALE)
     gang = {"pod_group": GroupMembership("a", 3), "preemption_policy": "Never"}
 
-    nodes, settled = world.decide(world.pods(5, cpu=1000, **gang))
+    nodes, done_count = world.decide(world.pods(5, cpu=1000, **gang))
 
-    assert (sorted(nodes[:2]), nodes[2:], settled) == (["n1", "n2"], [None], 3)
+    assert (sorted(nodes[:2]), nodes[2:], done_count) == (["n1", "n2"], [None], 3)
     assert is_read_again(world)
 
 
@@ -73,9 +73,9 @@ def test_a_pod_that_fits_nowhere_on_a_stale_state_ends_the_batch_after_fitting_o
     world.decide(world.pods(3))
     small, large = world.pods(1), world.pods(2, cpu=900)[1:]
 
-    nodes, settled = world.decide([*small, *large])
+    nodes, done_count = world.decide([*small, *large])
 
-    assert (len(nodes), settled) == (1, 1)
+    assert (len(nodes), done_count) == (1, 1)
     assert nodes[0] is not None
     assert is_read_again(world)
 
@@ -199,9 +199,9 @@ def test_extenders_with_only_preempt_are_called_if_a_pod_fits_nowhere():
 def test_a_sampled_pod_is_decided_without_a_call():
     world = World(node_search=NodeSearch({"default-scheduler": 50}))
 
-    nodes, settled = world.decide(world.pods(2))
+    nodes, done_count = world.decide(world.pods(2))
 
-    assert (sorted(nodes), settled) == (["n1", "n2"], 2)
+    assert (sorted(nodes), done_count) == (["n1", "n2"], 2)
     assert "CallExtenders" not in world.kinds()
 
 

@@ -132,12 +132,12 @@ def test_a_sample_equals_upstreams_and_starts_where_upstream_ended(search, nomin
         return
     enough = max(3, len(considered) * share // 100) if len(considered) >= 3 else len(considered)
     mine, failed = searched_as_upstream([i in feasible for i in considered], enough, start)
-    told = {considered[i] for i in failed} | ({place} if place is not None else set())
+    sampled = {considered[i] for i in failed} | ({place} if place is not None else set())
     assert stays(result) == [considered[i] for i in mine]
-    assert result.next_start == (start + len(mine) + len(told)) % count
+    assert result.next_start == (start + len(mine) + len(sampled)) % count
     seen = result.found_nodes.seen
     if seen is not None:
-        assert set(seen.tolist()) == {i + 10 for i in told} | {considered[i] + 10 for i in mine}
+        assert set(seen.tolist()) == {i + 10 for i in sampled} | {considered[i] + 10 for i in mine}
 
 
 def test_without_scoring_the_first_feasible_node_is_enough():

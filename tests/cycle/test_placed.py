@@ -33,7 +33,7 @@ class Watching(FilterPlugin):
         return "mind" in placed.labels
 
 
-class Telling(Watching):
+class Announcing(Watching):
     """A plugin that declares that it reads labels alone."""
 
     def effect(self, placed):
@@ -54,7 +54,7 @@ def world(kind):
     return profile, classes, plugin
 
 
-@pytest.mark.parametrize(("kind", "times"), [(Watching, 20), (Telling, 1)])
+@pytest.mark.parametrize(("kind", "times"), [(Watching, 20), (Announcing, 1)])
 def test_a_plugin_is_asked_once_per_effect(kind, times):
     profile, classes, plugin = world(kind)
     placed = PlacedClasses()
@@ -67,7 +67,7 @@ def test_a_plugin_is_asked_once_per_effect(kind, times):
 
 
 def test_only_new_placed_classes_are_checked_and_earlier_results_hold():
-    profile, classes, _ = world(Telling)
+    profile, classes, _ = world(Announcing)
     placed, asked = PlacedClasses(), classes.pod_class(pod(cpu=500))
     assert not placed
     placed.add([classes.pod_class(pod(cpu=1))])

@@ -102,7 +102,7 @@ class Fleet:
         ]
 
 
-def told(decision):
+def contents(decision):
     diagnosis, after = decision.diagnosis, decision.post_filter
     return (
         decision.pod.uid,
@@ -135,7 +135,7 @@ def test_batches_preempt_like_single_pods_in_turn_on_any_fleet(data):
     together = fleet.together(pending)
 
     alone = fleet.one_by_one(pending[: len(together)])
-    assert [told(each) for each in together] == [told(each) for each in alone]
+    assert [contents(each) for each in together] == [contents(each) for each in alone]
     assert together
 
 

@@ -61,8 +61,8 @@ class World:
             try:
                 need = steps.send(answer)
             except StopIteration as end:
-                self.decisions, settled = end.value
-                return [each.node_name for each in self.decisions], settled
+                self.decisions, done_count = end.value
+                return [each.node_name for each in self.decisions], done_count
             self.needs.append(need)
             self.happens.get(type(need), lambda: None)()
             self.now_s = getattr(need, "at_s", self.now_s)
@@ -85,9 +85,9 @@ class World:
 def test_a_batch_catches_up_prepares_decides_and_applies_waiting_changes():
     world = World()
 
-    nodes, settled = world.decide(world.pods(2))
+    nodes, done_count = world.decide(world.pods(2))
 
-    assert (sorted(nodes), settled) == (["n1", "n2"], 2)
+    assert (sorted(nodes), done_count) == (["n1", "n2"], 2)
     assert world.kinds() == ["CatchUp", "Prepare", "ApplyWaiting"]
     assert [need.name for need in world.needs if isinstance(need, Phase)] == [
         "evaluate",

@@ -124,7 +124,7 @@ def streams(draw):
     return changes
 
 
-def said(evaluation):
+def by_row(evaluation):
     """Return all results of an evaluation, statuses by their text."""
     texts = [None, *evaluation.statuses]
     codes = [code if code < 1 else texts[code] for code in evaluation.codes.tolist()]
@@ -161,11 +161,11 @@ def test_with_answers_of_workers_at_other_states_a_class_has_the_same_results(
         with_given.worker_results = found and found[place]
         for each in (with_given, plain):
             advance(each)
-        assert said(with_given) == said(plain)
+        assert by_row(with_given) == by_row(plain)
         ours.follow(changes, late)
         for each in (with_given, plain):
             advance(each)
-        assert said(with_given) == said(plain)
+        assert by_row(with_given) == by_row(plain)
 
 
 def test_no_row_of_an_up_to_date_worker_is_evaluated_again():
@@ -202,7 +202,7 @@ def test_no_plugin_is_called_for_answers_of_an_up_to_date_worker():
         setattr(plugin, point.lower(), None)
     advance(with_given)
 
-    assert said(with_given) == said(plain)
+    assert by_row(with_given) == by_row(plain)
 
 
 def test_only_the_rows_of_a_worker_with_unknown_changes_are_evaluated_again():
@@ -237,7 +237,7 @@ def test_plugins_with_state_or_across_nodes_are_not_sent_to_workers():
     ]
 
 
-SAID = {"yes": SUCCESS, "skip": SKIP, "fail": error("the oracle is silent")}
+STATUS_OF = {"yes": SUCCESS, "skip": SKIP, "fail": error("the oracle is silent")}
 
 
 class Prepares(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
@@ -247,13 +247,13 @@ class Prepares(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
     reads = Reads.NODE
 
     def pre_filter(self, state, pod, table):
-        return PreFilterResult(SAID[dict(pod.facts.labels)["filter"]])
+        return PreFilterResult(STATUS_OF[dict(pod.facts.labels)["filter"]])
 
     def filter(self, state, pod, table):
         return FilterResult()
 
     def pre_score(self, state, pod, table, feasible):
-        return SAID[dict(pod.facts.labels)["score"]]
+        return STATUS_OF[dict(pod.facts.labels)["score"]]
 
     def score(self, state, pod, table):
         return np.zeros(len(table), np.int64)

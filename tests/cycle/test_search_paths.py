@@ -21,7 +21,7 @@ from tests.actors import fleets
 from tests.actors.world import identity
 from tests.builders import named, node, pod, profile_of
 from tests.extenders.servers import config_of
-from tests.local.test_paths import decide, filled, prepared, profiles_of, told
+from tests.local.test_paths import contents, decide, filled, prepared, profiles_of
 from tests.strategies import ZONE
 
 
@@ -66,10 +66,10 @@ class World:
         self.beside = filled(BatchPath(profiles_of, PathOptions(node_search=narrower_of())), inputs)
 
     def decide_alone(self, facts):
-        return list(map(told, decide(self.plain, facts)))
+        return list(map(contents, decide(self.plain, facts)))
 
     def decide_together(self, facts, batch=7):
-        return list(map(told, decide(self.beside, facts, batch)))
+        return list(map(contents, decide(self.beside, facts, batch)))
 
     def explained(self, facts):
         """Yield both explanations of a pod that is not placed."""
@@ -156,8 +156,8 @@ def test_an_extender_that_leaves_no_node_is_named():
     assert world.decide_together([pod(cpu=100)])[0][6] == why
 
 
-@pytest.mark.parametrize(("left", "told"), [((), ("Extender",)), (("n0", "n1", "n2"), ())])
-def test_an_explanation_names_the_extender_that_leaves_nodes_out(left, told):
+@pytest.mark.parametrize(("left", "plugins"), [((), ("Extender",)), (("n0", "n1", "n2"), ())])
+def test_an_explanation_names_the_extender_that_leaves_nodes_out(left, plugins):
     class Leaves:
         def call(self, verb, payload):
             return {"NodeNames": [name for name in payload["NodeNames"] if name in left]}
@@ -166,7 +166,7 @@ def test_an_explanation_names_the_extender_that_leaves_nodes_out(left, told):
     world = World(fleet(3), lambda: NodeSearch({}, Extenders([Extender(config, Leaves())])))
 
     for explained in world.explained(pod(cpu=100)):
-        assert explained.diagnosis.plugins == told
+        assert explained.diagnosis.plugins == plugins
 
 
 def test_a_failing_extender_fails_the_cycle():
@@ -196,9 +196,9 @@ def test_extenders_scores_decide_and_are_explained():
     assert decided[1] == "n2"
     assert decided[3] > 10_000
     for explained in world.explained(pod(cpu=100)):
-        said = explained.as_expected()
-        line = said["scores"][-1]
-        assert said["best"] == ["n2"]
+        explanation = explained.as_expected()
+        line = explanation["scores"][-1]
+        assert explanation["best"] == ["n2"]
         assert (line["plugin"], line["raw"]) == ("Extender", [0, 0, 10_000])
 
 
@@ -216,8 +216,12 @@ def test_without_scores_each_node_has_a_total_of_one():
     assert decided[3] == 1
     assert world.decide_together([pod(cpu=100)])[0][3] == 1
     for explained in world.explained(pod(cpu=100)):
-        said = explained.as_expected()
-        assert (said["total"], said["bestTotal"], said["scores"]) == ([1, 1, 1], 1, [])
+        explanation = explained.as_expected()
+        assert (explanation["total"], explanation["bestTotal"], explanation["scores"]) == (
+            [1, 1, 1],
+            1,
+            [],
+        )
 
 
 def test_extenders_scores_alone_decide_and_are_explained():
@@ -235,9 +239,9 @@ def test_extenders_scores_alone_decide_and_are_explained():
 
     assert (decided[1], decided[3]) == ("n2", 100)
     for explained in world.explained(pod(cpu=100)):
-        said = explained.as_expected()
-        assert (said["best"], said["total"]) == (["n2"], [0, 30, 100])
-        assert [line["plugin"] for line in said["scores"]] == ["Extender"]
+        explanation = explained.as_expected()
+        assert (explanation["best"], explanation["total"]) == (["n2"], [0, 30, 100])
+        assert [line["plugin"] for line in explanation["scores"]] == ["Extender"]
 
 
 def test_negative_scores_choose_too():
@@ -317,26 +321,26 @@ def preempting(answer, **fields):
 
 
 def test_an_extender_chooses_the_node_of_a_preempting_pod():
-    told = preempting(lambda found: {"n2": found["n2"]})
+    outcome = preempting(lambda found: {"n2": found["n2"]})
 
-    assert (told.status.code, told.nominated_node) == (Code.SUCCESS, "n2")
-    assert [each.node_name for each in told.candidates] == ["n2"]
-    assert [victim.uid for victim in told.candidates[0].victims] == ["uid-2"]
+    assert (outcome.status.code, outcome.nominated_node) == (Code.SUCCESS, "n2")
+    assert [each.node_name for each in outcome.candidates] == ["n2"]
+    assert [victim.uid for victim in outcome.candidates[0].victims] == ["uid-2"]
 
 
 def test_an_extender_that_refuses_all_candidates_leaves_none():
-    told = preempting(lambda found: {})
+    outcome = preempting(lambda found: {})
 
-    assert told.status.code is Code.UNSCHEDULABLE
-    assert told.status.message.endswith("preemption: no candidate node for preemption")
+    assert outcome.status.code is Code.UNSCHEDULABLE
+    assert outcome.status.message.endswith("preemption: no candidate node for preemption")
 
 
 def test_a_failing_extender_ends_the_preemption_unless_it_is_ignorable():
-    told = preempting(lambda found: {"n0": {"Pods": []}})
+    outcome = preempting(lambda found: {"n0": {"Pods": []}})
     ignored = preempting(lambda found: {"n9": found["n0"]}, ignorable=True)
 
-    assert told.status.code is Code.ERROR
-    assert told.status.reasons == ('preemption: expected at least one victim pod on node "n0"',)
+    assert outcome.status.code is Code.ERROR
+    assert outcome.status.reasons == ('preemption: expected at least one victim pod on node "n0"',)
     assert (ignored.status.code, ignored.nominated_node) == (Code.SUCCESS, "n0")
 
 

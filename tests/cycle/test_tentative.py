@@ -198,7 +198,7 @@ def decided(name, pod_class, on):
     return pod_here, Decision(pod_here, on)
 
 
-class Standing(Stand):
+class ReportedStand(Stand):
     """A table on which the cache reports a pod on n1 that is decided again."""
 
     def __init__(self):
@@ -212,7 +212,7 @@ class Standing(Stand):
 
 
 def test_a_pod_decided_again_counts_once_and_not_against_itself():
-    stand = Standing()
+    stand = ReportedStand()
 
     stand.tentative.remove_from_table([stand.again])
     assert stand.counts() == [0, 0]
@@ -223,7 +223,7 @@ def test_a_pod_decided_again_counts_once_and_not_against_itself():
 
 
 def test_a_pod_decided_again_without_a_node_stays_on_its_node():
-    stand = Standing()
+    stand = ReportedStand()
 
     stand.tentative.remove_from_table([stand.again])
     stand.tentative.record_decisions([decided("u1", stand.pod_class, None)[1]])
@@ -233,7 +233,7 @@ def test_a_pod_decided_again_without_a_node_stays_on_its_node():
 
 
 def test_a_pod_that_was_set_aside_does_not_return_to_a_removed_node():
-    stand = Standing()
+    stand = ReportedStand()
     stand.tentative.remove_from_table([stand.again])
     stand.table.remove_node("n1")
 
@@ -243,7 +243,7 @@ def test_a_pod_that_was_set_aside_does_not_return_to_a_removed_node():
 
 
 def test_the_end_of_an_earlier_attempt_may_follow_the_next_decision():
-    stand = Standing()
+    stand = ReportedStand()
     stand.tentative.remove_from_table([stand.again])
     stand.place("n1")
 
@@ -256,7 +256,7 @@ def test_the_end_of_an_earlier_attempt_may_follow_the_next_decision():
 
 
 def test_after_a_refused_decision_the_pod_is_where_the_cache_reports():
-    stand = Standing()
+    stand = ReportedStand()
     stand.tentative.remove_from_table([stand.again])
     stand.place("n2")
 
@@ -266,7 +266,7 @@ def test_after_a_refused_decision_the_pod_is_where_the_cache_reports():
     assert not stand.tentative.forget_removal("u1", "n1")
 
 
-def test_a_pod_decided_here_and_submitted_again_is_decided_anew():
+def test_a_pod_decided_here_and_submitted_again_is_decided_again():
     stand = Stand()
     again, _ = decided("u1", stand.pod_class, None)
 

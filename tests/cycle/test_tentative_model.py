@@ -38,7 +38,7 @@ class World:
             uid: self.table.classes.pod_class(facts) for uid, facts in FACTS.items()
         }
         self.tentative = Tentative(self.table)
-        self.decided, self.told, self.nominated = {}, {}, {}
+        self.decided, self.reported, self.nominated = {}, {}, {}
         self.overruled = set()
 
     def decide(self, chosen):
@@ -59,7 +59,7 @@ class World:
 
     def come(self, chosen):
         """Apply the cache's report of pods on nodes, which ends their nominations."""
-        chosen = {uid: name for uid, name in chosen.items() if uid not in self.told}
+        chosen = {uid: name for uid, name in chosen.items() if uid not in self.reported}
         for uid in chosen:
             self.withdraw(uid)
         pod_classes = [self.pod_classes[uid] for uid in chosen]
@@ -72,14 +72,14 @@ class World:
             self.table.add_pod(chosen[uid], self.pod_classes[uid], uid=uid, key=f"d/{uid}")
         for uid in chosen:
             self.decided.pop(uid, None)
-        self.told |= chosen
+        self.reported |= chosen
 
     def leave(self, uid):
-        if (name := self.told.pop(uid, None)) and not self.tentative.forget_removal(uid, name):
+        if (name := self.reported.pop(uid, None)) and not self.tentative.forget_removal(uid, name):
             self.table.remove_pod(name, self.pod_classes[uid], uid=uid)
 
     def nominate(self, uid, name):
-        if uid not in {**self.nominated, **self.decided, **self.told}:
+        if uid not in {**self.nominated, **self.decided, **self.reported}:
             self.nominated[uid] = name
             self.tentative.nominate(uid, name, self.pod_classes[uid])
 
@@ -99,7 +99,7 @@ class World:
         A pod with a decided node is not nominated; a pod whose lease contradicts the cache is
         nominated only to the node that it names.
         """
-        stands = self.told | self.decided
+        stands = self.reported | self.decided
         assert len(self.tentative) == len(self.decided)
         for name in NODES:
             there = {each.uid for each in self.table.residents.on(name)}
@@ -115,7 +115,7 @@ class World:
             (name, pod_class): n for name in NODES for pod_class, n in nominations.to(name).items()
         }
         assert found == expected
-        apart = {name for uid, name in self.told.items() if uid in self.decided}
+        apart = {name for uid, name in self.reported.items() if uid in self.decided}
         assert self.tentative.nodes() >= {*self.decided.values(), *apart}
 
 
@@ -129,8 +129,8 @@ def test_a_pod_is_on_its_decided_node_or_where_the_cache_reports(nominated, prog
     world = World()
     for uid, name in nominated.items():
         world.nominate(uid, name)
-    for name, *told in program:
-        getattr(world, name)(*told)
+    for name, *reported in program:
+        getattr(world, name)(*reported)
         world.check()
     world.rest()
     world.check()

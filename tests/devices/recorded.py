@@ -49,7 +49,7 @@ Result = tuple[Allocation, ...] | str
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What was recorded for a pod on a node, and what the allocator answers."""
+    """The recorded result for a pod on a node, and the allocator's answer."""
 
     pod: str
     node: str
@@ -165,7 +165,7 @@ class RecordedCase:
         return self.allocator.plan(wanted)
 
     def screen(self, plan: Plan) -> dict[str, bool | None]:
-        """Return for each node whether it has devices; None if only the search can tell."""
+        """Return for each node whether it has devices; None if only the search finds out."""
         numbers = {
             name: self.allocator.nodes.put(name, node.labels) for name, node in self.nodes.items()
         }

@@ -67,7 +67,7 @@ def test_a_forgotten_pod_frees_its_devices():
     [(using("p", "no"), N1), (using("p", "a"), N2), (using("p", "wrong"), N1)],
     ids=["missing claim", "node without devices", "class that does not exist"],
 )
-def test_what_cannot_be_allocated_changes_nothing(facts, node):
+def test_a_refused_allocation_changes_nothing(facts, node):
     wrong = claim("wrong")
     (request,) = wrong.spec.requests
     spec = replace(wrong.spec, requests=(replace(request, device_class="no"),))
@@ -103,7 +103,7 @@ class TestTryOut:
         facts = using("p", *wanted)
         return cache.assume("p", facts, N1), facts
 
-    def test_what_a_cache_assumed_is_committed_with_the_consumer(self):
+    def test_assumptions_of_a_cache_are_committed_with_the_consumer(self):
         asked, facts = self.asked("b")
         found = over(*(claim(name) for name in "abc"))
 

@@ -1,4 +1,4 @@
-"""What requests consume of shared devices, and where upstream looks at the wrong device."""
+"""Capacity of shared devices that requests consume; upstream's reads of the wrong device."""
 
 import pytest
 
@@ -36,7 +36,7 @@ def memory(amount):
         (VALID, "5Gi", "5Gi"),
     ],
 )
-def test_a_policy_rounds_what_is_consumed(policy, wanted, consumed):
+def test_a_policy_rounds_the_consumed_capacity(policy, wanted, consumed):
     found = consumption(shared(policy=policy), memory(wanted))
     assert found == {"memory": parse_quantity(consumed)}
 
@@ -57,7 +57,7 @@ def test_a_request_fits_a_device_if_it_keeps_to_the_policy(policy, wanted, does_
     assert fits(shared(policy=policy), memory(wanted), {}, {}) is does_fit
 
 
-def test_what_allocations_and_the_search_consume_is_added():
+def test_capacity_consumed_by_allocations_and_the_search_is_added():
     half = {"memory": parse_quantity("4Gi")}
     assert fits(shared(), memory("2Gi"), half, half)
     assert not fits(shared(), memory("3Gi"), half, half)

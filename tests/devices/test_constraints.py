@@ -93,7 +93,7 @@ class TestDistinctAttribute:
         assert constraint.add("r", "", one)
 
 
-def test_a_constraint_says_which_attribute_it_compares():
+def test_a_constraint_names_the_attribute_that_it_compares():
     assert isinstance(match(), MatchAttribute)
     distinct = constraint_of(DeviceConstraint(distinct_attribute="a"))
     assert isinstance(distinct, DistinctAttribute)

@@ -45,11 +45,11 @@ def test_one_request_per_container_and_resource_named_by_its_place_among_all_res
     ]
 
 
-def test_what_the_device_plugin_of_the_node_serves_needs_no_claim():
+def test_resources_of_the_node_s_device_plugin_need_no_claim():
     assert need({GPU: 1}, allocatable={GPU}).requests is None
 
 
-def test_once_a_claim_is_needed_it_also_asks_for_what_the_device_plugin_serves():
+def test_a_needed_claim_also_requests_resources_of_the_device_plugin():
     found = need({GPU: 1, NIC: 1}, allocatable={GPU})
     assert [each.device_class for each in found.requests] == ["gpus", "nics"]
     assert requests(need({GPU: 1}, allocatable={GPU}, has_claims=True)) != []
@@ -64,7 +64,7 @@ def test_zero_and_fractional_amounts_ask_for_nothing():
     assert requests(need({GPU: 0, NIC: "500m"}, {GPU: 1})) == [("container-1-request-0", "gpus", 1)]
 
 
-def test_of_two_classes_of_one_resource_the_last_serves_it():
+def test_the_last_of_two_classes_of_one_resource_serves_it():
     classes = [DeviceClassFacts(name, extended_resource=GPU) for name in ("a", "b")]
     assert classes_by_resource(classes)[GPU] == "b"
 

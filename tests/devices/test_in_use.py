@@ -46,7 +46,7 @@ def test_devices_under_admin_access_are_not_in_use():
     assert in_use.ids() == frozenset()
 
 
-def test_shared_devices_are_counted_by_what_is_consumed():
+def test_shared_devices_are_counted_by_consumed_capacity():
     in_use = DevicesInUse(DeviceGates(consumable_capacity=True))
     shared = allocation("d0", share_id="a", consumed=(("memory", "1Gi"),))
     in_use.add(shared)
@@ -86,7 +86,7 @@ def test_watchers_receive_the_pool_of_each_device_that_changed():
 @given(
     st.lists(st.tuples(st.sampled_from([*NAMES, "gone"]), st.booleans()), max_size=40), st.data()
 )
-def test_bits_that_are_kept_up_to_date_equal_those_made_anew(changes, data):
+def test_updated_bits_equal_newly_computed_ones(changes, data):
     """The bits cached in a pool follow the changes, also of several owners and long ago."""
     kept, owners = pool(), [DevicesInUse(DeviceGates()) for _ in range(2)]
     for name, is_used in changes:

@@ -144,7 +144,7 @@ class TestTryOut:
         assert binder.devices.claims == {}
         assert not binder.devices.allocator.in_use.ids()
 
-    def test_what_the_node_does_not_need_or_needs_otherwise_is_refused(self):
+    def test_a_missing_or_different_claim_is_refused(self):
         facts = asking("p", 1)
         asked = self.asked(facts)
         (made,) = asked

@@ -1,4 +1,4 @@
-"""What a node sees: its slices by pool, of the newest generation, in upstream's fixed order."""
+"""Slices of a node by pool, of the newest generation, in upstream's fixed order."""
 
 import pytest
 
@@ -52,7 +52,7 @@ def test_pools_are_ordered_by_driver_and_name_and_slices_by_name():
     assert list(seen(pools).items()) == [("a/z", ["y"]), ("b/o", ["x"]), ("b/p", ["d1", "d2"])]
 
 
-def test_what_has_binding_conditions_comes_last():
+def test_pools_with_binding_conditions_are_last():
     slow = device("slow", binding_conditions=("Ready",))
     pools = pools_of(
         slice_of(slow, name="s0", pool="a", slices_in_pool=2),

@@ -112,7 +112,7 @@ def test_a_failing_device_in_use_is_not_looked_at():
     assert screen(made, claim(request(selectors=(model_is("x"),))))["n0"] == YES
 
 
-def test_constraints_leave_only_what_is_impossible():
+def test_constraints_exclude_impossible_nodes_only():
     made = two_nodes(*ONE_AND_TWO)
     numa = DeviceConstraint(match_attribute=f"{GPU}/numa")
     assert screen(made, claim(request(count=2), constraints=[numa])) == {"n0": NO, "n1": UNKNOWN}

@@ -133,7 +133,7 @@ class TestErrors:
             ),
         ],
     )
-    def test_what_a_gate_forbids_is_an_error(self, asked, gates, text):
+    def test_a_request_whose_gate_is_off_is_an_error(self, asked, gates, text):
         found = error(allocator(FOUR, **gates), claim(asked))
         assert found.startswith(f"claim ns/c, request r: {text}")
 

@@ -26,7 +26,7 @@ DOMAIN = f'device.attributes["{GPU}"]'
         (f'[1, 2].exists(x, x == {DOMAIN}.numa) || {DOMAIN}.model == "b"', {"numa", "model"}),
     ],
 )
-def test_what_an_expression_reads_is_found_in_its_text(expression, names):
+def test_attributes_that_an_expression_reads_are_found_in_its_text(expression, names):
     assert reads_of([expression]).names == names
 
 
@@ -55,7 +55,7 @@ def test_an_expression_of_another_form_is_taken_to_read_everything(expression):
     assert reads_of(["true", expression]).names is None
 
 
-def test_devices_that_agree_on_what_is_read_have_one_key():
+def test_devices_equal_in_all_read_attributes_have_one_key():
     reads = reads_of([model_is("a")])
     one, two = device("one", model="a", numa=0), device("two", model="a", numa=1)
     assert reads.key(GPU, one) == reads.key(GPU, two)

@@ -1,4 +1,4 @@
-"""Answers for shared devices that are kept, and those for nodes alike, equal answers found anew."""
+"""Cached answers for shared devices and for equal nodes equal newly computed ones."""
 
 from unittest import mock
 

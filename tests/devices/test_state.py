@@ -43,7 +43,7 @@ def test_devices_of_allocated_claims_are_in_use():
     state.validate()
 
 
-def test_a_change_is_undone_by_what_apply_returns():
+def test_the_change_that_apply_returns_undoes_the_applied_one():
     state = DeviceState(devices(claim("a"), claim("b")))
     before = dict(state.claims)
 
@@ -80,7 +80,7 @@ def test_the_version_grows_with_changes_and_not_without():
     assert state.version > version
 
 
-def test_slices_and_classes_change_what_is_allocated():
+def test_slices_and_classes_change_the_allocation():
     state = DeviceState(devices(claim("a"), slices=()))
     wanted = (state.claims["default/a"],)
     allocate = state.allocator.allocate

@@ -104,7 +104,7 @@ def test_a_node_that_was_searched_is_searched_in_as_many_steps(steps):
 
 
 @given(devices=devices_of_node, pods=pods, used=st.integers(0, 2), steps=st.integers(1, 25))
-def test_a_search_ends_as_the_first_one_whatever_was_found_on_nodes_before(
+def test_a_search_ends_like_the_first_one_after_any_results_on_other_nodes(
     devices, pods, used, steps
 ):
     names = [f"d{n}" for n in range(min(used, len(devices)))]

@@ -36,19 +36,19 @@ def gpu_pod(gpu, cpu_milli=4000):
 def test_fgd_uses_resources_that_others_can_not_use():
     fleet = {gpu_node("whole", 1000): [], gpu_node("half", 1000): [gpu_pod(500)]}
 
-    told = ask("fgd:FGD", gpu_pod(500), fleet, ARGS)
+    result = ask("fgd:FGD", gpu_pod(500), fleet, ARGS)
 
-    assert told.raw == (-3 * 500, 3 * 500)
-    assert told.scores == (0, 100)
+    assert result.raw == (-3 * 500, 3 * 500)
+    assert result.scores == (0, 100)
 
 
 def test_fgd_counts_gpus_without_enough_cpu_as_fragments():
     fleet = {gpu_node("poor", 2000, cpu_milli=4000): [], gpu_node("rich", 2000): []}
 
-    told = ask("fgd:FGD", pod(cpu_milli=1000), fleet, ARGS)
+    result = ask("fgd:FGD", pod(cpu_milli=1000), fleet, ARGS)
 
-    assert told.raw == (-4 * 2000, 0)
-    assert told.scores == (0, 100)
+    assert result.raw == (-4 * 2000, 0)
+    assert result.scores == (0, 100)
 
 
 def test_fgd_has_no_preference_among_equal_nodes():
@@ -91,7 +91,7 @@ def test_the_gang_of_the_documentation_has_a_valid_configuration():
         assert "Coscheduling" in [ref.name for ref in config.profiles[0].at(point)]
 
 
-def test_fgd_of_gpus_counts_what_is_left_of_single_gpus():
+def test_fgd_of_gpus_counts_the_free_share_of_single_gpus():
     fgd_gpus = importlib.import_module("fgd_gpus")
     plugin = fgd_gpus.FGDofGPUs(
         fgd_gpus.Arguments(typical=((4000, 1000, 3), (4000, 500, 1))), HANDLE
@@ -125,13 +125,13 @@ def test_the_configurations_of_both_fgds_have_the_same_typical_pods():
 LARGEST = {"largest": {"cpu": 16_000, GPU: 2000}}
 
 
-def test_dotprod_prefers_the_node_with_less_of_what_the_pod_requests():
+def test_dotprod_prefers_the_node_with_less_of_the_requested_resources():
     fleet = {gpu_node("full", 2000): [gpu_pod(1000)], gpu_node("empty", 2000): []}
 
-    told = ask("dotprod:DotProd", gpu_pod(1000), fleet, LARGEST)
+    result = ask("dotprod:DotProd", gpu_pod(1000), fleet, LARGEST)
 
     # 12 of 16 CPUs are free times 4 of 16, and half of the GPUs times half; or all of both.
-    assert told.scores == (100 - (18.75 + 25) // 2, 100 - (25 + 50) // 2)
+    assert result.scores == (100 - (18.75 + 25) // 2, 100 - (25 + 50) // 2)
 
 
 def test_dotprod_ignores_resources_that_the_pod_does_not_request():
@@ -145,10 +145,10 @@ def test_dotprod_ignores_resources_that_the_pod_does_not_request():
 def test_bestfit_prefers_the_node_with_less_left():
     fleet = {gpu_node("large", 2000): [gpu_pod(1000)], gpu_node("small", 1000): []}
 
-    told = ask("bestfit:BestFit", gpu_pod(1000), fleet, LARGEST)
+    result = ask("bestfit:BestFit", gpu_pod(1000), fleet, LARGEST)
 
     # Both have no GPU left; 8 and 12 of 16 CPUs.
-    assert told.scores == (75, 63)
+    assert result.scores == (75, 63)
 
 
 def test_dotprod_passes_every_check():

@@ -8,7 +8,7 @@ import roadstead
 PAGE = (Path(__file__).parents[2] / "docs" / "python.md").read_text()
 FILES = dict(re.findall(r"^`(\w+\.yaml)`:\n\n```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-SAID = re.compile(r"^ *print\(.*\) +# (<.*>)$", re.MULTILINE)
+SHOWN = re.compile(r"^ *print\(.*\) +# (<.*>)$", re.MULTILINE)
 
 
 def test_every_block_runs_and_prints_the_output_on_the_page(tmp_path, monkeypatch, capsys):
@@ -21,9 +21,9 @@ def test_every_block_runs_and_prints_the_output_on_the_page(tmp_path, monkeypatc
         exec(compile(block, "docs/python.md", "exec"), names)
 
     printed = capsys.readouterr().out
-    said = SAID.findall(PAGE)
-    assert len(said) == 8
-    assert all(text in printed for text in said)
+    shown = SHOWN.findall(PAGE)
+    assert len(shown) == 8
+    assert all(text in printed for text in shown)
     assert "Counter({'n1': 2, 'n2': 1})" in printed
     assert "node.yaml does not exist" in printed
     assert (tmp_path / "out" / "placements.parquet").exists()

@@ -22,7 +22,7 @@ COMMANDS = [command for block in BLOCKS for command in COMMAND.findall(block)]
 
 
 def options_of(words):
-    """Return the names of the options of the command that the words begin with."""
+    """Return the names of the options of the command with which the arguments begin."""
     command = build_cli(open_launcher)
     words = iter(words)
     while isinstance(command, click.Group):

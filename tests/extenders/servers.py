@@ -24,11 +24,11 @@ class Server:
                 verb, payload = self.path.rpartition("/")[2], json.loads(body)
                 outer.asked.append((verb, payload))
                 outer.headers.append(dict(self.headers))
-                told = answer(verb, payload)
-                if callable(told):
-                    told(self)
+                content = answer(verb, payload)
+                if callable(content):
+                    content(self)
                     return
-                reply(self, 200, json.dumps(told).encode())
+                reply(self, 200, json.dumps(content).encode())
 
             def log_message(self, *_):
                 pass
@@ -62,8 +62,8 @@ def reply(handler, status, body, **headers):
 
 
 @contextlib.contextmanager
-def raw_server(speak):
-    """Run a server that calls `speak(connection)` for each connection."""
+def raw_server(answer):
+    """Run a server that calls `answer(connection)` for each connection."""
     listener = socket.create_server(("127.0.0.1", 0))
     done = threading.Event()
 
@@ -72,7 +72,7 @@ def raw_server(speak):
             while not done.is_set():
                 connection, _ = listener.accept()
                 with connection, contextlib.suppress(OSError):
-                    speak(connection, done)
+                    answer(connection, done)
 
     thread = threading.Thread(target=serve, daemon=True)
     thread.start()

@@ -49,10 +49,10 @@ class Replay:
 
     def call(self, verb, payload):
         self.asked.append((verb, payload))
-        told = self.replies[verb]
-        if isinstance(told, Exception):
-            raise told
-        return told
+        reply = self.replies[verb]
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
 
 
 class Replayed(Extender):
@@ -94,9 +94,9 @@ def test_an_extender_without_a_node_cache_gets_and_returns_nodes():
     passed = chain(one).filter(POD, [N1, N2])
 
     assert (passed.nodes, passed.refused) == ([N1], {})
-    told = one.asked[0][1]
-    assert told["NodeNames"] is None
-    assert [each["metadata"]["name"] for each in told["Nodes"]["items"]] == ["n1", "n2"]
+    sent = one.asked[0][1]
+    assert sent["NodeNames"] is None
+    assert [each["metadata"]["name"] for each in sent["Nodes"]["items"]] == ["n1", "n2"]
 
 
 def test_extenders_are_called_in_turn_with_the_remaining_nodes():
@@ -113,13 +113,13 @@ def test_extenders_are_called_in_turn_with_the_remaining_nodes():
 
 
 def test_a_reason_that_preemption_can_not_change_overrides_one_that_it_can():
-    told = {
+    reply = {
         "NodeNames": [],
         "FailedNodes": {"n1": "full", "n2": "full"},
         "FailedAndUnresolvableNodes": {"n1": "broken", "elsewhere": "unknown"},
     }
 
-    passed = chain(extender({"filter": told})).filter(POD, [N1, N2])
+    passed = chain(extender({"filter": reply})).filter(POD, [N1, N2])
 
     assert passed.refused == {
         "n1": refused(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, "broken"),
@@ -200,8 +200,8 @@ CANDIDATES = {"n1": Victims((A,), 1), "n2": Victims((A, B))}
 
 
 def test_an_extender_chooses_among_the_candidates_of_a_preemption():
-    told = {"n2": {"Pods": [{"UID": "uid-b"}], "NumPDBViolations": 2}}
-    one = extender({"preempt": {"NodeNameToMetaVictims": told}})
+    reply = {"n2": {"Pods": [{"UID": "uid-b"}], "NumPDBViolations": 2}}
+    one = extender({"preempt": {"NodeNameToMetaVictims": reply}})
 
     assert chain(one).preempts(POD.facts)
     assert chain(extender({}), one).process_preemption(POD, CANDIDATES) == {"n2": Victims((B,), 2)}
@@ -218,21 +218,21 @@ def test_an_extender_without_a_node_cache_gets_complete_victims():
     last = extender({"preempt": {}})
 
     assert chain(one, last).process_preemption(POD, CANDIDATES) == {}
-    told = one.asked[0][1]["NodeNameToVictims"]["n2"]["Pods"]
-    assert [each["metadata"]["uid"] for each in told] == ["uid-a", "uid-b"]
+    sent = one.asked[0][1]["NodeNameToVictims"]["n2"]["Pods"]
+    assert [each["metadata"]["uid"] for each in sent] == ["uid-a", "uid-b"]
     assert last.asked == []
 
 
 @pytest.mark.parametrize(
-    ("told", "why"),
+    ("reply", "why"),
     [
         ({"n1": {"Pods": [{"UID": "uid-z"}]}}, "claims to preempt pod"),
         ({"n9": {"Pods": [{"UID": "uid-a"}]}}, 'nodeinfo not found for node name "n9"'),
         ({"n1": {"Pods": []}, "n2": {"Pods": [{"UID": "uid-a"}]}}, "expected at least one victim"),
     ],
 )
-def test_invalid_victims_are_refused_or_ignored(told, why):
-    replies = {"preempt": {"NodeNameToMetaVictims": told}}
+def test_invalid_victims_are_refused_or_ignored(reply, why):
+    replies = {"preempt": {"NodeNameToMetaVictims": reply}}
 
     with pytest.raises(ExtenderError, match=why):
         chain(extender(replies)).process_preemption(POD, CANDIDATES)
@@ -274,9 +274,9 @@ def test_filter_replies_of_another_shape_are_reported(reply):
 
 
 def test_null_equals_a_missing_value():
-    told = read_filter({"Nodes": None, "FailedNodes": None, "error": None}, names_first=True)
+    result = read_filter({"Nodes": None, "FailedNodes": None, "error": None}, names_first=True)
 
-    assert (told.names, told.failed, told.unresolvable) == (None, {}, {})
+    assert (result.names, result.failed, result.unresolvable) == (None, {}, {})
     assert read_priorities(None) == []
     assert chain(extender({"filter": None})).filter(POD, [N1]).nodes == []
 
@@ -304,7 +304,7 @@ def test_no_reply_causes_more_than_a_failure(reply):
         for read in (read_binding, read_priorities, read_victims, *filters)
     ]
 
-    assert all(each is None or each for each in failures), "a failure says what is wrong"
+    assert all(each is None or each for each in failures), "a failure has a message"
 
 
 def failure_of(read):
@@ -354,14 +354,14 @@ def test_a_pod_is_sent_with_all_its_known_fields():
         nominated_node_name="n1",
     )
 
-    told = pod_manifest(PodIdentity("u", "ns", "p"), facts)
+    manifest = pod_manifest(PodIdentity("u", "ns", "p"), facts)
 
     expression = {"key": "zone", "operator": "In", "values": ["a"]}
     field = {"key": "metadata.name", "operator": "In", "values": ["n1"]}
     port = {"hostIP": "0.0.0.0", "hostPort": 80, "containerPort": 80, "protocol": "TCP"}
-    assert told["metadata"] == {"name": "p", "namespace": "ns", "uid": "u"}
-    assert told["status"] == {"phase": "Pending", "nominatedNodeName": "n1"}
-    assert told["spec"] == {
+    assert manifest["metadata"] == {"name": "p", "namespace": "ns", "uid": "u"}
+    assert manifest["status"] == {"phase": "Pending", "nominatedNodeName": "n1"}
+    assert manifest["spec"] == {
         "schedulerName": "default-scheduler",
         "priority": 5,
         "preemptionPolicy": "PreemptLowerPriority",

@@ -35,7 +35,7 @@ def test_a_truncated_value_has_an_unexpected_end(value, data):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("", "EOF"),
         ("  ", "EOF"),
@@ -59,6 +59,6 @@ def test_a_truncated_value_has_an_unexpected_end(value, data):
         ("'x'", "invalid character '\\'' looking for beginning of value"),
     ],
 )
-def test_invalid_json_has_the_error_of_go(text, told):
-    with pytest.raises(ValueError, match=f"^{re.escape(told)}$"):
+def test_invalid_json_has_the_error_of_go(text, message):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         decode_first(text.encode())

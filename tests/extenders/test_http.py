@@ -16,9 +16,9 @@ def test_a_verb_is_posted_as_json_under_the_prefix():
     with Server(lambda verb, payload: {"verb": verb, **payload}) as server:
         caller = HttpCaller(config_of(server.port))
 
-        told = caller.call("filter", {"Pod": {"metadata": {"name": "é"}}})
+        answer = caller.call("filter", {"Pod": {"metadata": {"name": "é"}}})
 
-    assert told == {"verb": "filter", "Pod": {"metadata": {"name": "é"}}}
+    assert answer == {"verb": "filter", "Pod": {"metadata": {"name": "é"}}}
     assert server.headers[0]["Content-Type"] == "application/json"
 
 
@@ -76,8 +76,8 @@ def test_a_too_large_reply_is_refused_with_or_without_a_length():
         handler.end_headers()
         handler.wfile.write(b"[" + b" " * 2000)
 
-    for told in (list(range(1000)), without_length):
-        with Server(lambda *_, told=told: told) as server:
+    for answer in (list(range(1000)), without_length):
+        with Server(lambda *_, answer=answer: answer) as server:
             config = config_of(server.port)
             caller = HttpCaller(config, SocketTransport(config, max_reply_bytes=1000))
 
@@ -129,13 +129,13 @@ def test_an_unanswered_request_fails_at_the_deadline():
 
 
 @pytest.mark.parametrize(
-    ("start", "told"),
+    ("start", "message"),
     [
         (b"HTTP/1.1 200 OK\r\n\r\n", r"^context deadline exceeded \(.* while reading body\)$"),
         (b"", r'^Post ".*": context deadline exceeded \(.* while awaiting headers\)$'),
     ],
 )
-def test_a_slow_reply_fails_at_the_deadline(start, told):
+def test_a_slow_reply_fails_at_the_deadline(start, message):
     def trickle(connection, done):
         connection.sendall(start)
         while not done.wait(0.02):
@@ -143,7 +143,7 @@ def test_a_slow_reply_fails_at_the_deadline(start, told):
 
     with raw_server(trickle) as port:
         caller = HttpCaller(config_of(port, http_timeout_s=0.3))
-        with pytest.raises(ExtenderError, match=told):
+        with pytest.raises(ExtenderError, match=message):
             caller.call("filter", {})
 
 
@@ -191,6 +191,6 @@ def test_a_prefix_that_is_not_a_url_is_refused(url):
 
 def test_json_of_any_content_type_is_read():
     with Server(lambda *_: [1, "a", None]) as server:
-        told = HttpCaller(config_of(server.port)).call("prioritize", {})
+        answer = HttpCaller(config_of(server.port)).call("prioritize", {})
 
-    assert json.dumps(told) == '[1, "a", null]'
+    assert json.dumps(answer) == '[1, "a", null]'

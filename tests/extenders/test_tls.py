@@ -35,18 +35,18 @@ def ask(server, tls):
 
 @pytest.fixture
 def server(certificate):
-    with Server(lambda *_: {"told": True}, tls_server_context(certificate)) as running:
+    with Server(lambda *_: {"message": True}, tls_server_context(certificate)) as running:
         yield running
 
 
 def test_a_server_whose_root_is_given_as_data_is_trusted(server, authority):
-    assert ask(server, ExtenderTLS(ca_data=in_base64(authority.cert_pem))) == {"told": True}
+    assert ask(server, ExtenderTLS(ca_data=in_base64(authority.cert_pem))) == {"message": True}
 
 
 def test_a_server_whose_root_is_given_as_a_file_is_trusted(server, authority, tmp_path):
     authority.cert_pem.write_to_path(tmp_path / "ca.pem")
 
-    assert ask(server, ExtenderTLS(ca_file=str(tmp_path / "ca.pem"))) == {"told": True}
+    assert ask(server, ExtenderTLS(ca_file=str(tmp_path / "ca.pem"))) == {"message": True}
 
 
 def test_a_server_of_an_unknown_root_is_not_trusted(server):
@@ -58,7 +58,7 @@ def test_a_server_of_an_unknown_root_is_not_trusted(server):
 
 
 def test_an_insecure_extender_is_not_verified(server):
-    assert ask(server, ExtenderTLS(insecure=True)) == {"told": True}
+    assert ask(server, ExtenderTLS(insecure=True)) == {"message": True}
 
 
 def test_the_name_of_the_server_is_verified(server, authority):
@@ -79,8 +79,8 @@ def test_a_client_sends_its_certificate(authority, certificate, tmp_path):
         ca_data=roots, cert_data=in_base64(chain), key_file=str(tmp_path / "key.pem")
     )
     context = tls_server_context(certificate, client_roots=own)
-    with Server(lambda *_: {"told": True}, context) as server:
-        assert ask(server, given) == {"told": True}
+    with Server(lambda *_: {"message": True}, context) as server:
+        assert ask(server, given) == {"message": True}
         with pytest.raises(ExtenderError):
             ask(server, ExtenderTLS(ca_data=roots))
 

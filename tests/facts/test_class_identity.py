@@ -422,7 +422,9 @@ def renamed(name: str, hostname: str) -> dict[str, Any]:
     ],
     ids=["name", "UID", "annotation", "capacity", "condition", "spelling", "provider", "default"],
 )
-def test_nodes_of_one_class_may_differ_in_what_scheduling_does_not_read(manifest: Any) -> None:
+def test_nodes_of_one_class_may_differ_in_fields_that_scheduling_does_not_read(
+    manifest: Any,
+) -> None:
     assert node_class_of(manifest) == node_class_of(NODE)
 
 

@@ -86,7 +86,7 @@ def test_a_service_selects_the_pods_that_have_all_its_labels(labels):
         assert not service.selector.matches(labels | {key: "other"})
 
 
-def test_a_budget_has_what_preemption_reads():
+def test_a_budget_has_the_fields_that_preemption_reads():
     found = budget(
         {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}},
         disruptionsAllowed=3,

@@ -237,7 +237,7 @@ def test_facts_of_devices_are_sent_as_they_are():
     assert from_wire(DevicesFacts, unpack(pack(to_wire(facts)))) == facts
 
 
-def test_claims_of_a_pod_are_names_templates_and_what_was_made_of_them():
+def test_claims_of_a_pod_are_names_templates_and_claims_made_from_them():
     manifest = {
         "metadata": {"name": "p"},
         "spec": {

@@ -83,7 +83,7 @@ def test_another_init_container_never_lowers_a_request(
 
 
 @given(st.lists(CONTAINERS, min_size=1, max_size=3), CONTAINERS)
-def test_overhead_is_added_whatever_the_containers_request(
+def test_overhead_is_added_to_any_requests_of_containers(
     running: list[dict[str, int]], overhead: dict[str, int]
 ) -> None:
     texts = {name: str(amount) for name, amount in overhead.items()}

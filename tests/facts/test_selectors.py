@@ -165,7 +165,7 @@ def test_an_absent_selector_matches_nothing_and_an_empty_one_everything() -> Non
 
 
 @pytest.mark.parametrize(
-    ("key", "says"),
+    ("key", "message"),
     [
         ("", "name part must be non-empty"),
         ("/x", "prefix part must be non-empty"),
@@ -187,9 +187,9 @@ def test_an_absent_selector_matches_nothing_and_an_empty_one_everything() -> Non
         ("a/\x00", "must consist"),
     ],
 )
-def test_hostile_keys_are_refused(key: str, says: str) -> None:
-    assert says in "; ".join(qualified_name_errors(key))
-    assert says in refusal(objects.LabelSelector(match_labels={key: "v"}))
+def test_hostile_keys_are_refused(key: str, message: str) -> None:
+    assert message in "; ".join(qualified_name_errors(key))
+    assert message in refusal(objects.LabelSelector(match_labels={key: "v"}))
 
 
 @pytest.mark.parametrize("key", ["a", "A_b.c-d", "example.com/x", "a" * 63, "a-b.c/d", "0/0"])
@@ -304,7 +304,7 @@ BOUNDS = st.builds(
 
 
 def matches_plainly(manifest: dict[str, Any], labels: dict[str, str]) -> bool:
-    """The rule of one expression, in the words of the API's documentation."""
+    """The rule of one expression, as the API's documentation states it."""
     key, operator, values = manifest["key"], manifest["operator"], manifest["values"]
     if operator in ("Exists", "DoesNotExist"):
         return (key in labels) == (operator == "Exists")
@@ -333,7 +333,7 @@ def test_a_selector_matches_labels_that_meet_all_its_parts(
     st.lists(st.lists(st.one_of(EXPRESSIONS, BOUNDS), min_size=1, max_size=2), max_size=3),
     LABELS,
 )
-def test_a_node_is_selected_by_any_term_all_of_whose_expressions_it_meets(
+def test_a_node_is_selected_by_any_term_whose_expressions_all_match(
     terms: list[list[dict[str, Any]]], labels: dict[str, str]
 ) -> None:
     manifest = {"nodeSelectorTerms": [{"matchExpressions": each} for each in terms]}

@@ -90,7 +90,7 @@ def test_parts_of_two_gpus_are_no_whole_one(tmp_path):
     assert "cannot allocate all claims" in str(result.pending[0].reasons)
 
 
-def test_a_run_without_the_feature_gate_says_what_is_missing(tmp_path):
+def test_a_run_without_the_feature_gate_names_the_missing_gate(tmp_path):
     write_trace(tmp_path / "t.trace", trace_of({"a": 2_000}, {"p": 600, "q": 0}))
 
     result = roadstead.load(trace=tmp_path / "t.trace", trace_gpus="devices").schedule()

@@ -18,9 +18,9 @@ def diagnosis_of(*refusals, nodes=None):
 
 
 def test_reasons_are_counted_and_joined():
-    said = diagnosis_of((CPU, 2), (TAINT, 1)).message()
+    message = diagnosis_of((CPU, 2), (TAINT, 1)).message()
 
-    assert said == (
+    assert message == (
         "0/3 nodes are available: 1 node(s) had untolerated taint {gpu: yes}, 2 Insufficient cpu."
     )
 
@@ -51,9 +51,9 @@ def test_several_reasons_of_pre_filter_are_joined():
 
 
 def test_the_post_filter_message_is_last():
-    said = diagnosis_of((CPU, 1)).message("preemption: not eligible.")
+    message = diagnosis_of((CPU, 1)).message("preemption: not eligible.")
 
-    assert said == "0/1 nodes are available: 1 Insufficient cpu. preemption: not eligible."
+    assert message == "0/1 nodes are available: 1 Insufficient cpu. preemption: not eligible."
     assert Diagnosis(1).message("not found") == "0/1 nodes are available: not found"
 
 

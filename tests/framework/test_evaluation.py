@@ -32,31 +32,31 @@ class Spy(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
 
     reads = Reads.ROW
 
-    def __init__(self, name, **says):
+    def __init__(self, name, **answers):
         self.name = name
-        self.says = says
+        self.answers = answers
         self.filtered, self.scored, self.pre_filtered, self.pre_scored = [], [], 0, 0
-        self.reads = says.get("reads", Reads.ROW)
+        self.reads = answers.get("reads", Reads.ROW)
 
     def pre_filter(self, state, pod, table):
         self.pre_filtered += 1
-        if "found" in self.says:
-            state.write(self.name, self.says["found"])
-        return self.says.get("pre_filter", PreFilterResult())
+        if "found" in self.answers:
+            state.write(self.name, self.answers["found"])
+        return self.answers.get("pre_filter", PreFilterResult())
 
     def filter(self, state, pod, table):
         self.filtered.append(len(table))
-        refuses = self.says.get("refuses")
+        refuses = self.answers.get("refuses")
         if refuses is None:
             return ALL_PASS
-        full = table.pod_count >= self.says.get("limit", 0)
+        full = table.pod_count >= self.answers.get("limit", 0)
         return FilterResult(full.astype(np.int32), (refuses,))
 
     def pre_score(self, state, pod, table, feasible):
         self.pre_scored += 1
-        if "weighed" in self.says:
-            state.write(self.name, self.says["weighed"])
-        return self.says.get("pre_score", SUCCESS)
+        if "weighed" in self.answers:
+            state.write(self.name, self.answers["weighed"])
+        return self.answers.get("pre_score", SUCCESS)
 
     def score(self, state, pod, table):
         self.scored.append(len(table))
@@ -77,7 +77,7 @@ def spied(*spies, table=None):
     return Evaluation(profile_with(*spies), table.classes.pod_class(pod()), table)
 
 
-def told(evaluation):
+def by_row(evaluation):
     """Return per row None, "excluded", or the status."""
     names = {PASSED: None, EXCLUDED: "excluded"}
     return [
@@ -86,7 +86,7 @@ def told(evaluation):
     ]
 
 
-def test_the_first_plugin_in_order_sets_the_status_whatever_it_reads():
+def test_the_first_plugin_in_order_sets_the_status_with_any_declared_reads():
     for first, second in ((Reads.ROW, Reads.NODE), (Reads.NODE, Reads.ROW)):
         evaluation = spied(
             Spy("A", refuses=unschedulable("a"), reads=first),
@@ -94,7 +94,7 @@ def test_the_first_plugin_in_order_sets_the_status_whatever_it_reads():
         )
         advance(evaluation)
 
-        assert told(evaluation) == [Status(Code.UNSCHEDULABLE, ("a",), "A")] * 3
+        assert by_row(evaluation) == [Status(Code.UNSCHEDULABLE, ("a",), "A")] * 3
         assert evaluation.positions.tolist() == [0, 0, 0]
         assert not evaluation.feasible.any()
 
@@ -118,9 +118,9 @@ def test_equal_statuses_share_a_code_only_within_one_plugin():
 
     advance(evaluation)
 
-    assert [status.plugin for status in told(evaluation)] == ["A", "B", "A"]
+    assert [status.plugin for status in by_row(evaluation)] == ["A", "B", "A"]
     assert evaluation.codes[0] == evaluation.codes[2] != evaluation.codes[1]
-    assert evaluation.intern(told(evaluation)[0]) == evaluation.codes[0]
+    assert evaluation.intern(by_row(evaluation)[0]) == evaluation.codes[0]
     assert len(evaluation.statuses) == 2
 
 
@@ -208,7 +208,7 @@ def test_nodes_outside_the_names_are_excluded_and_never_filtered_by_code():
     advance(evaluation)
 
     no = Status(Code.UNSCHEDULABLE, ("no",), "B")
-    assert told(evaluation) == ["excluded", no, "excluded"]
+    assert by_row(evaluation) == ["excluded", no, "excluded"]
     assert evaluation.pre_filter.node_names == {"n2", "unknown"}
     assert evaluation.pre_filter.restricted_by == ("A",)
 
@@ -220,7 +220,7 @@ def test_names_of_several_plugins_are_intersected():
 
     advance(evaluation)
 
-    assert told(evaluation) == ["excluded", None, "excluded"]
+    assert by_row(evaluation) == ["excluded", None, "excluded"]
     assert evaluation.pre_filter.restricted_by == ("A", "B")
 
 
@@ -300,7 +300,7 @@ def test_other_nodes_or_another_pre_filter_result_restart_the_evaluation(change)
     if change == "count":
         evaluation.table.add_node(node("n4"))
     if change == "found":
-        spy.says["found"] = "more"
+        spy.answers["found"] = "more"
     rows = len(evaluation.table)
 
     assert evaluation.update(evaluation.run_pre_filter()) is None
@@ -346,7 +346,7 @@ def test_a_changed_node_that_pre_filter_does_not_name_remains_excluded():
         evaluation.table.update_node(node(name, cpu=1))
     advance(evaluation)
 
-    assert told(evaluation) == [None, None, "excluded"]
+    assert by_row(evaluation) == [None, None, "excluded"]
     assert evaluation.static_results()[0].tolist() == [0, 0, EXCLUDED]
 
 
@@ -356,7 +356,7 @@ def test_a_rejected_pod_is_helped_by_nodes_as_they_are_after_their_change():
     evaluation.update(evaluation.run_pre_filter())
     assert evaluation.helpful_rows().tolist() == [0, 1, 2]
     spy = evaluation.profile.filter[0]
-    spy.says |= {"refuses": unschedulable("no"), "limit": 0}
+    spy.answers |= {"refuses": unschedulable("no"), "limit": 0}
 
     evaluation.table.update_node(node("n2", cpu=1))
     evaluation.update(evaluation.run_pre_filter())
@@ -379,9 +379,9 @@ def test_values_that_can_not_be_compared_count_as_changed(value):
     spy = Spy("A")
     evaluation = spied(spy)
     for number in range(2):
-        spy.says["found"] = type(value)() if number else value
+        spy.answers["found"] = type(value)() if number else value
         if isinstance(value, float):
-            spy.says["found"] = float("nan")
+            spy.answers["found"] = float("nan")
         assert evaluation.update(evaluation.run_pre_filter()) is None
 
     assert spy.filtered == [3, 3]
@@ -411,7 +411,7 @@ def test_after_a_failure_pre_filter_is_called_again_at_the_next_update():
     evaluation.update(failed)
     assert (spy.pre_filtered, evaluation.feasible.any()) == (1, False)
 
-    del spy.says["pre_filter"]
+    del spy.answers["pre_filter"]
     evaluation.update(failed)
 
     assert (spy.pre_filtered, evaluation.feasible.all()) == (2, True)
@@ -424,7 +424,7 @@ def test_after_a_failure_pre_score_is_called_again_at_the_next_update():
     failed = evaluation.run_pre_score()
     assert evaluation.update_scores(failed)[0].code is Code.ERROR
 
-    del spy.says["pre_score"]
+    del spy.answers["pre_score"]
 
     assert evaluation.update_scores(failed) == (SUCCESS, None)
     assert spy.pre_scored == 2
@@ -435,7 +435,7 @@ def test_after_a_restart_rows_are_filtered_again_with_the_results_of_an_earlier_
     evaluation = spied(spy)
     earlier = evaluation.run_pre_filter()
     evaluation.update(earlier)
-    spy.says["found"] = 2
+    spy.answers["found"] = 2
     evaluation.update(evaluation.run_pre_filter())
 
     # Stands for a kernel that keeps the class of an earlier batch.
@@ -460,7 +460,7 @@ def test_another_pre_score_result_scores_every_row_again():
     spy = Spy("A", reads=Reads.NODE)
     evaluation = spied(spy)
     advance(evaluation)
-    spy.says["weighed"] = 1
+    spy.answers["weighed"] = 1
 
     evaluation.update(evaluation.run_pre_filter())
     assert evaluation.update_scores(evaluation.run_pre_score()) == (SUCCESS, None)
@@ -475,11 +475,11 @@ def test_a_plugin_that_skipped_scores_once_it_does_not_skip():
     advance(evaluation)
     assert evaluation.raw == [None]
 
-    spy.says["pre_score"] = SUCCESS
+    spy.answers["pre_score"] = SUCCESS
     advance(evaluation)
     assert evaluation.raw[0].tolist() == [0, 0, 0]
 
-    spy.says["pre_score"] = SKIP
+    spy.answers["pre_score"] = SKIP
     advance(evaluation)
     assert evaluation.raw == [None]
 
@@ -575,7 +575,7 @@ def test_in_tree_plugins_refuse_in_upstreams_order():
 
     evaluation = evaluated(profile, pod(cpu=500, required_node_terms=(named("n1", "n3"),)), table)
 
-    assert told(evaluation) == [
+    assert by_row(evaluation) == [
         Status(
             Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
             ("node(s) were unschedulable",),
@@ -598,12 +598,12 @@ def test_a_failed_plugin_is_called_again_for_each_pod_of_the_class():
     evaluation.update(pre_filter)
     assert not evaluation.feasible.any()
 
-    del spy.says["pre_filter"]
+    del spy.answers["pre_filter"]
     for _ in range(2):
         evaluation.update(pre_filter)
         assert evaluation.feasible.all()
     pre_score = evaluation.run_pre_score()
     assert evaluation.update_scores(pre_score)[0].code is Code.ERROR
-    del spy.says["pre_score"]
+    del spy.answers["pre_score"]
     for _ in range(2):
         assert evaluation.update_scores(pre_score)[0] is SUCCESS

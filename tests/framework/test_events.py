@@ -84,11 +84,11 @@ def test_every_update_type_is_neither_add_nor_delete():
 
 
 def test_a_plugin_without_registration_gets_events_of_pods_nodes_and_storage():
-    told = [each.event for each in EVERYTHING]
+    received = [each.event for each in EVERYTHING]
 
     assert all(each.hint is None for each in EVERYTHING)
-    assert any(each.matches(ASSIGNED_POD_ADD) for each in told)
-    assert any(each.matches(NODE_ADD) for each in told)
+    assert any(each.matches(ASSIGNED_POD_ADD) for each in received)
+    assert any(each.matches(NODE_ADD) for each in received)
 
 
 def test_a_hint_is_queue_when_its_condition_holds():

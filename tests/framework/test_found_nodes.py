@@ -33,22 +33,22 @@ def found_nodes(*stays, scores=None, seen=None, refused=()):
     return FoundNodes(stays, added, None if seen is None else np.array(seen, dtype=np.int64), found)
 
 
-def said(evaluation):
+def by_row(evaluation):
     """Return per row: True if it is feasible, else its status (None if it is excluded)."""
-    words = {PASSED: True, EXCLUDED: None}
+    meaning = {PASSED: True, EXCLUDED: None}
     return [
-        words[code] if code in words else evaluation.statuses[code - 1]
+        meaning[code] if code in meaning else evaluation.statuses[code - 1]
         for code in evaluation.codes.tolist()
     ]
 
 
 def test_excluded_rows_were_not_visited_or_are_refused():
     evaluation = evaluated(pod(cpu=2000))
-    too_small = said(evaluation)[3]
+    too_small = by_row(evaluation)[3]
 
     evaluation.restrict(found_nodes(1, refused=[(NO_GPU, [0])]))
 
-    assert said(evaluation) == [NO_GPU, True, NOT_SEEN, too_small]
+    assert by_row(evaluation) == [NO_GPU, True, NOT_SEEN, too_small]
     assert evaluation.feasible.tolist() == [False, True, False, False]
 
 
@@ -57,7 +57,7 @@ def test_a_refusal_by_filter_counts_only_for_visited_rows():
 
     evaluation.restrict(found_nodes(1, seen=[0, 1]))
 
-    assert said(evaluation) == [NOT_SEEN, True, NOT_SEEN, NOT_SEEN]
+    assert by_row(evaluation) == [NOT_SEEN, True, NOT_SEEN, NOT_SEEN]
 
 
 def test_a_refusal_from_outside_overrides_that_of_filter():
@@ -65,16 +65,16 @@ def test_a_refusal_from_outside_overrides_that_of_filter():
 
     evaluation.restrict(found_nodes(1, seen=[1], refused=[(NO_GPU, [3])]))
 
-    assert said(evaluation) == [NOT_SEEN, True, NOT_SEEN, NO_GPU]
+    assert by_row(evaluation) == [NOT_SEEN, True, NOT_SEEN, NO_GPU]
 
 
 def test_unvisited_rows_count_as_excluded_by_prefilter():
     evaluation = evaluated(pod(cpu=100, required_node_terms=(named("n1"), named("n2"))))
-    assert said(evaluation) == [None, True, True, None]
+    assert by_row(evaluation) == [None, True, True, None]
 
     evaluation.restrict(found_nodes(2))
 
-    assert said(evaluation) == [None, None, True, None]
+    assert by_row(evaluation) == [None, None, True, None]
 
 
 def test_scores_from_outside_are_stored_beside_the_rows():
@@ -87,14 +87,14 @@ def test_scores_from_outside_are_stored_beside_the_rows():
 
 def test_the_next_update_restores_the_results_of_filter():
     evaluation = evaluated(pod(cpu=2000))
-    before = said(evaluation)
+    before = by_row(evaluation)
     evaluation.restrict(FoundNodes(no_arrivals(), no_arrivals()))
     assert not evaluation.feasible.any()
     assert evaluation.extender_scores is None
 
     evaluation.update(evaluation.run_pre_filter())
 
-    assert said(evaluation) == before
+    assert by_row(evaluation) == before
     assert evaluation.before_restriction is None
 
 

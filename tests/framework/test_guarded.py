@@ -33,10 +33,10 @@ from tests.builders import node, pod, table_of
 ADDED = ClusterEvent(EventResource.NODE, ActionType.ADD)
 
 
-class Says(PreFilterPlugin, FilterPlugin, ScorePlugin, QueueSortPlugin, EnqueueExtensions):
+class Answering(PreFilterPlugin, FilterPlugin, ScorePlugin, QueueSortPlugin, EnqueueExtensions):
     """A plugin that returns a given answer, or raises it."""
 
-    name = "Says"
+    name = "Answering"
     reads = Reads.ROW
 
     def __init__(self, answer):
@@ -63,12 +63,12 @@ class Says(PreFilterPlugin, FilterPlugin, ScorePlugin, QueueSortPlugin, EnqueueE
         return self.say()
 
 
-def says(answer, **how):
-    return guard(Says(answer), **how)
+def returning(answer, **how):
+    return guard(Answering(answer), **how)
 
 
 def line_of(method):
-    """Return the line on which `Says` defines a method, as failures name it."""
+    """Return the line on which `Answering` defines a method, as failures name it."""
     return f"{__name__.replace('.', '/')}.py:{method.__code__.co_firstlineno}"
 
 
@@ -80,13 +80,13 @@ def asked():
 
 @pytest.mark.parametrize("kind", [np.int8, np.int32, np.uint16, np.int64])
 def test_scores_of_any_integer_type_become_int64(kind):
-    scores = says(np.array([3, 4], kind)).score(*asked())
+    scores = returning(np.array([3, 4], kind)).score(*asked())
 
     assert (scores.dtype, scores.tolist()) == (np.int64, [3, 4])
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "message"),
     [
         ([1, 2], "list of 2, want int64[2]"),
         (np.array([1.0, 2.0]), "float64[2], want int64[2]"),
@@ -98,16 +98,16 @@ def test_scores_of_any_integer_type_become_int64(kind):
         (np.array(["a", "b"]), "<U1[2], want int64[2]"),
     ],
 )
-def test_scores_of_another_type_or_shape_are_a_failure(answer, told):
+def test_scores_of_another_type_or_shape_are_a_failure(answer, message):
     with pytest.raises(PluginFailure) as failed:
-        says(answer).score(*asked())
+        returning(answer).score(*asked())
 
-    text = f"returned {told} ({line_of(Says.score)})"
-    assert failed.value.status == Status(Code.ERROR, (text,), "Says")
+    text = f"returned {message} ({line_of(Answering.score)})"
+    assert failed.value.status == Status(Code.ERROR, (text,), "Answering")
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "message"),
     [
         (None, "None, want a FilterResult"),
         (FilterResult(np.array([0, 1])), "code 1, want 0..0"),
@@ -116,12 +116,12 @@ def test_scores_of_another_type_or_shape_are_a_failure(answer, told):
         (FilterResult(np.array([0]), ()), "int64[1], want int64[2]"),
     ],
 )
-def test_a_wrong_answer_of_filter_refuses_all_rows_with_an_error(answer, told):
-    result = says(answer).filter(*asked())
+def test_a_wrong_answer_of_filter_refuses_all_rows_with_an_error(answer, message):
+    result = returning(answer).filter(*asked())
 
     assert result.codes.tolist() == [1, 1]
-    text = f"returned {told} ({line_of(Says.filter)})"
-    assert result.statuses == (Status(Code.ERROR, (text,), "Says"),)
+    text = f"returned {message} ({line_of(Answering.filter)})"
+    assert result.statuses == (Status(Code.ERROR, (text,), "Answering"),)
 
 
 @pytest.mark.parametrize(
@@ -140,59 +140,59 @@ def test_a_wrong_answer_of_filter_refuses_all_rows_with_an_error(answer, told):
     ],
 )
 def test_a_wrong_answer_of_prefilter_is_an_error(answer):
-    status = says(answer).pre_filter(*asked()[:3]).status
+    status = returning(answer).pre_filter(*asked()[:3]).status
 
-    assert (status.code, status.plugin) == (Code.ERROR, "Says")
+    assert (status.code, status.plugin) == (Code.ERROR, "Answering")
 
 
 def test_keys_of_any_types_compare_and_keep_their_order():
     answers = [(1, "a"), (1, 2.5), ("x",), (0,), (), (2, "a", 1)]
-    keys = [says(each).sort_key(pod(), 0.0) for each in answers]
-    failed = says(ValueError("no")).sort_key(pod(), 0.0)
+    keys = [returning(each).sort_key(pod(), 0.0) for each in answers]
+    failed = returning(ValueError("no")).sort_key(pod(), 0.0)
 
     assert sorted(keys) == [
-        says(each).sort_key(pod(), 0.0)
+        returning(each).sort_key(pod(), 0.0)
         for each in [(), (0,), (1, 2.5), (1, "a"), (2, "a", 1), ("x",)]
     ]
     assert max([failed, *keys]) == failed
     for wrong in (7, (None,), (float("nan"),)):
-        assert says(wrong).sort_key(pod(), 0.0) == failed
+        assert returning(wrong).sort_key(pod(), 0.0) == failed
 
 
 def test_a_plugin_that_fails_to_register_events_gets_all_events():
-    assert says(ValueError("no")).events_to_register() == EVERYTHING
-    assert says([1]).events_to_register() == EVERYTHING
+    assert returning(ValueError("no")).events_to_register() == EVERYTHING
+    assert returning([1]).events_to_register() == EVERYTHING
 
 
 def test_a_hint_that_raises_is_a_failed_hint():
     def hint(*_):
         raise ZeroDivisionError("by zero")
 
-    (registered,) = says([RegisteredEvent(ADDED, hint)]).events_to_register()
+    (registered,) = returning([RegisteredEvent(ADDED, hint)]).events_to_register()
 
     with pytest.raises(HintError, match="ZeroDivisionError: by zero"):
         registered.hint(pod(), ObjectChange(None, None), ClusterFacts())
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "message"),
     [(ZeroDivisionError("by zero"), "ZeroDivisionError: by zero"), (1, "want a bool")],
 )
-def test_a_failing_is_concerned_is_a_failed_hint(answer, told):
+def test_a_failing_is_concerned_is_a_failed_hint(answer, message):
     def may_matter(*_):
         if isinstance(answer, Exception):
             raise answer
         return answer
 
-    (registered,) = says([RegisteredEvent(ADDED, None, may_matter)]).events_to_register()
+    (registered,) = returning([RegisteredEvent(ADDED, None, may_matter)]).events_to_register()
 
     assert registered.hint is None
-    with pytest.raises(HintError, match=told):
+    with pytest.raises(HintError, match=message):
         registered.may_matter(pod(), pod(), ClusterFacts())
 
 
 def test_a_guarded_is_concerned_answers_like_the_plugin():
-    (registered,) = says(
+    (registered,) = returning(
         [RegisteredEvent(ADDED, None, lambda waiting, assigned, cluster: waiting == assigned)]
     ).events_to_register()
 
@@ -202,24 +202,24 @@ def test_a_guarded_is_concerned_answers_like_the_plugin():
 
 def test_unsupported_features_are_refused_as_without_a_guard():
     with pytest.raises(UnsupportedError):
-        says(UnsupportedError("DynamicResources", "", "x")).filter(*asked())
+        returning(UnsupportedError("DynamicResources", "", "x")).filter(*asked())
 
 
 def test_a_strict_guard_raises_every_failure():
-    with pytest.raises(PluginFailure, match='plugin "Says" failed at Filter: returned None'):
-        says(None, is_strict=True).filter(*asked())
+    with pytest.raises(PluginFailure, match='plugin "Answering" failed at Filter: returned None'):
+        returning(None, is_strict=True).filter(*asked())
 
 
 def test_a_long_text_of_a_failure_is_cut():
-    (text,) = says(ValueError("x" * 1000)).pre_filter(*asked()[:3]).status.reasons
+    (text,) = returning(ValueError("x" * 1000)).pre_filter(*asked()[:3]).status.reasons
 
     assert text.startswith("ValueError: " + "x" * 288 + "… (")
 
 
 def test_the_class_of_a_guarded_plugin_is_unchanged():
-    plugin = says(None)
+    plugin = returning(None)
 
-    assert type(plugin) is Says
+    assert type(plugin) is Answering
     assert "score" not in vars(PodClasses)
-    assert Says(None).is_guarded is False
+    assert Answering(None).is_guarded is False
     assert plugin.is_guarded is True

@@ -27,9 +27,9 @@ class Asked(FilterPlugin, EnqueueExtensions):
 
     name = "Asked"
 
-    def __init__(self, word=QueueingHint.QUEUE):
-        self.word = word
-        self.told = []
+    def __init__(self, hint_or_error=QueueingHint.QUEUE):
+        self.hint_or_error = hint_or_error
+        self.calls = []
 
     def filter(self, state, pod, table):
         raise AssertionError("nobody filters here")
@@ -39,10 +39,10 @@ class Asked(FilterPlugin, EnqueueExtensions):
         return (on(NODE, ActionType.ADD, self.hint), on(NODE, ActionType.ADD | update, self.hint))
 
     def hint(self, pod, change, cluster):
-        self.told.append((pod, change, cluster))
-        if isinstance(self.word, Exception):
-            raise self.word
-        return self.word
+        self.calls.append((pod, change, cluster))
+        if isinstance(self.hint_or_error, Exception):
+            raise self.hint_or_error
+        return self.hint_or_error
 
 
 class Silent(FilterPlugin):
@@ -74,11 +74,11 @@ def seen(event=NODE_ADD, **change):
 
 
 @pytest.mark.parametrize(
-    ("word", "helps"),
+    ("hint_or_error", "helps"),
     [(QueueingHint.QUEUE, True), (QueueingHint.QUEUE_SKIP, False), (HintError("?"), True)],
 )
-def test_a_hint_decides_whether_the_event_may_help_and_an_error_means_yes(word, helps):
-    assert map_of(Asked(word)).may_help("Asked", seen(), pod()) is helps
+def test_a_hint_decides_whether_the_event_may_help_and_an_error_means_yes(hint_or_error, helps):
+    assert map_of(Asked(hint_or_error)).may_help("Asked", seen(), pod()) is helps
 
 
 def test_a_hint_gets_the_pod_the_change_and_the_current_cluster():
@@ -89,7 +89,7 @@ def test_a_hint_gets_the_pod_the_change_and_the_current_cluster():
 
     hints.may_help("Asked", event, pod(cpu=1))
 
-    assert plugin.told == [(pod(cpu=1), event.change, after)] * 2
+    assert plugin.calls == [(pod(cpu=1), event.change, after)] * 2
 
 
 def test_only_registered_events_may_help():
@@ -108,7 +108,7 @@ def test_any_event_may_help_pods_of_a_plugin_that_registers_nothing():
     assert hints.is_registered("Silent", seen(NODE_DELETE))
 
 
-def test_a_new_node_may_help_a_pod_that_found_no_nodes_whatever_is_registered():
+def test_a_new_node_may_help_a_pod_that_found_no_nodes_with_any_registered_events():
     hints = map_of()
     helps = [hints.may_help(WITHOUT_NODES, seen(each), pod()) for each in (NODE_ADD, NODE_DELETE)]
     assert helps == [True, False]
@@ -170,7 +170,7 @@ class Concerned(FilterPlugin, EnqueueExtensions):
 
     def may_matter(self, waiting, assigned, cluster):
         if assigned.priority == 9:
-            raise HintError("cannot tell")
+            raise HintError("cannot decide")
         return waiting.priority == assigned.priority
 
 

@@ -87,8 +87,8 @@ def test_a_call_that_never_returns_is_interrupted_and_fails_by_name(stuck, does)
     with pytest.raises(PluginFailure) as failed:
         ask(does)
 
-    told = f'plugin "Asked" failed at Score: did not return within {SOON_S:g} s'
-    line = str(failed.value).removeprefix(f"{told} (tests/framework/test_plugin_watch.py:")
+    message = f'plugin "Asked" failed at Score: did not return within {SOON_S:g} s'
+    line = str(failed.value).removeprefix(f"{message} (tests/framework/test_plugin_watch.py:")
     # The line on which the call was interrupted.
     assert line.removesuffix(")").isdecimal()
     assert stuck == []
@@ -158,8 +158,8 @@ def test_a_single_process_ends_with_status_1_and_the_reason():
     )
 
     assert (done.returncode, done.stdout) == (1, "before\n")
-    told = 'The run failed: plugin "Mine" did not return from Filter in time, '
-    assert done.stderr == told + "and cannot be interrupted. The journal is kept.\n"
+    message = 'The run failed: plugin "Mine" did not return from Filter in time, '
+    assert done.stderr == message + "and cannot be interrupted. The journal is kept.\n"
 
 
 def entered(calls, pod_class, plugin="Mine"):

@@ -12,13 +12,13 @@ from tests.builders import pod, profile_of
 def saying(result, name):
     """Return a plugin class with a constant answer that records its calls."""
 
-    class Says(PostFilterPlugin):
+    class Answering(PostFilterPlugin):
         def post_filter(self, pod, failed):
             self.seen.append((pod, failed))
             return result
 
-    Says.name, Says.seen = name, []
-    return Says
+    Answering.name, Answering.seen = name, []
+    return Answering
 
 
 def run(*results, diagnosis=None):

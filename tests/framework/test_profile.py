@@ -409,7 +409,7 @@ def test_a_profile_of_plugins_that_always_succeed_binds_without_them():
     )
 
 
-def test_a_plugin_with_its_own_reserve_is_called_whatever_its_base_declares():
+def test_a_plugin_with_its_own_reserve_is_called_despite_the_declaration_of_its_base():
     points = BINDS | {"reserve": ["Reserving"]}
 
     assert not binding((Reserving,), **points).binds_without_plugins

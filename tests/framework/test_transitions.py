@@ -65,7 +65,7 @@ def test_shared_histories_do_not_accumulate(monkeypatch):
     assert 1 <= len(histories) <= 3
 
 
-def told(call, *args):
+def outcome(call, *args):
     """Return the answer of a call, or its error."""
     try:
         return call(*args)
@@ -85,7 +85,9 @@ def test_a_walk_moves_each_subject_along_the_arrows(subjects, events):
 
     for state, story in subjects:
         history = tuple(story)
-        assert told(walk.follow, "it", state, history) == told(stepped, state, history, *events)
+        assert outcome(walk.follow, "it", state, history) == outcome(
+            stepped, state, history, *events
+        )
 
 
 @dataclass
@@ -99,9 +101,9 @@ class Lamp:
 def test_several_subjects_are_moved_like_single_ones_or_not_at_all(subjects, events):
     lamps = [Lamp("it", state, tuple(story)) for state, story in subjects]
     before = [(lamp.state, lamp.history) for lamp in lamps]
-    alone = [told(stepped, *each, *events) for each in before]
+    alone = [outcome(stepped, *each, *events) for each in before]
 
-    moved = told(TABLE.walk(*events).move, lamps)
+    moved = outcome(TABLE.walk(*events).move, lamps)
 
     after = [(lamp.state, lamp.history) for lamp in lamps]
     refusals = [each for each in alone if isinstance(each, str)]

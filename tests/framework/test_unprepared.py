@@ -101,13 +101,13 @@ def run_without(point, plugin, **settings):
 
 @pytest.mark.parametrize("settings", [{}, {"workers": 2}])
 @pytest.mark.parametrize("plugin", ["PodTopologySpread", "NodeResourcesFit"])
-def test_a_run_continues_and_its_pending_pods_name_what_filter_lacks(plugin, settings):
+def test_a_run_continues_and_its_pending_pods_name_the_input_that_filter_lacks(plugin, settings):
     text = f'running "{plugin}" filter plugin: {FILTER_ERRORS[plugin]}'
     assert run_without("preFilter", plugin, **settings) == text
 
 
 @pytest.mark.parametrize("settings", [{}, {"workers": 2}])
-def test_a_run_continues_and_its_pending_pods_name_what_score_lacks(settings):
+def test_a_run_continues_and_its_pending_pods_name_the_input_that_score_lacks(settings):
     message = run_without("preScore", "TaintToleration", **settings)
 
     assert message.endswith(SCORE_ERRORS["TaintToleration"])

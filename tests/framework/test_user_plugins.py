@@ -152,8 +152,8 @@ def test_a_module_that_ends_the_process_is_refused_by_its_path(tmp_path, monkeyp
     (tmp_path / "exits_at_import.py").write_text("import sys\nsys.exit()\n")
     monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
 
-    told = r"exits_at_import:Any cannot be loaded \(it ends the process with status 0"
-    with pytest.raises(InputError, match=told):
+    message = r"exits_at_import:Any cannot be loaded \(it ends the process with status 0"
+    with pytest.raises(InputError, match=message):
         load_plugin_class("exits_at_import:Any")
 
 
@@ -180,7 +180,7 @@ def test_anything_but_a_plugin_class_is_refused(mine, path):
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "message"),
     [
         ("Spaced", "has the name"),
         ("Idle", "overrides neither filter nor score"),
@@ -189,8 +189,8 @@ def test_anything_but_a_plugin_class_is_refused(mine, path):
         ("Foreign", "has arguments that are no PluginArguments model"),
     ],
 )
-def test_an_unusable_class_is_refused_with_the_reason(mine, name, told):
-    with pytest.raises(InputError, match=told):
+def test_an_unusable_class_is_refused_with_the_reason(mine, name, message):
+    with pytest.raises(InputError, match=message):
         load_plugin_class(mine + name)
 
 
@@ -357,10 +357,10 @@ def test_arguments_for_a_plugin_without_arguments_are_refused(mine):
 
 
 @pytest.mark.parametrize(
-    ("raised", "told"),
+    ("raised", "message"),
     [(KeyError("x"), "KeyError: 'x'"), (SystemExit(3), "it ends the process with status 3")],
 )
-def test_a_failing_constructor_is_reported_with_its_plugin(raised, told):
+def test_a_failing_constructor_is_reported_with_its_plugin(raised, message):
     def fail(self):
         raise raised
 
@@ -369,7 +369,7 @@ def test_a_failing_constructor_is_reported_with_its_plugin(raised, told):
 
     with pytest.raises(InputError) as refused:
         factory_of(kind)(None, handle())
-    assert str(refused.value).startswith(f"plugin: Fails cannot be built ({told}, at tests/")
+    assert str(refused.value).startswith(f"plugin: Fails cannot be built ({message}, at tests/")
 
 
 def test_a_constructors_own_error_is_reported(mine):
@@ -385,7 +385,7 @@ class Limits(PluginArguments):
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "message"),
     [
         ({}, "args.maxPods: is missing"),
         ({"maxPods": "3"}, 'args.maxPods: "3"'),
@@ -395,8 +395,8 @@ class Limits(PluginArguments):
         ([1], "args: list of 1: must be a mapping"),
     ],
 )
-def test_invalid_arguments_are_reported_by_field(value, told):
-    with pytest.raises(ConfigError, match=told):
+def test_invalid_arguments_are_reported_by_field(value, message):
+    with pytest.raises(ConfigError, match=message):
         parse_arguments(Limits, value, field="args")
 
 

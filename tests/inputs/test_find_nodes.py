@@ -84,6 +84,6 @@ def test_unknown_nodes_are_errors_with_a_hint(args, text):
         find_nodes(NODES, **args)
 
 
-def test_a_cluster_without_zones_says_so():
+def test_a_cluster_without_zones_is_reported():
     with pytest.raises(InputError, match="it has none"):
         find_nodes([node("n1")], zones=["a"])

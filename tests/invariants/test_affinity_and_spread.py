@@ -34,7 +34,7 @@ def near(key="zone", selector=WEB, namespaces=("default",), namespace_selector=N
 ZONES = {"n1": {"zone": "a"}, "n2": {"zone": "b"}, "n3": {}}
 
 
-def said(rule, world, facts, name="n1"):
+def reasons(rule, world, facts, name="n1"):
     return list(rule(world, facts, world.nodes[name]))
 
 
@@ -66,7 +66,7 @@ ALONE = ["affinity over zone: no such pod is near"]
 def test_affinity_requires_a_pod_that_matches_all_its_terms(terms, there, texts):
     facts = pod(pod_affinity=terms)
 
-    assert said(unmet_affinity, world_of(ZONES, *there), facts) == texts
+    assert reasons(unmet_affinity, world_of(ZONES, *there), facts) == texts
 
 
 def test_each_affinity_term_uses_its_own_topology():
@@ -74,8 +74,10 @@ def test_each_affinity_term_uses_its_own_topology():
     world.put("w", "n2", of("web"))
     facts = of("web", pod_affinity=(near("zone"), near("host")))
 
-    assert said(unmet_affinity, world, facts, "n2") == []
-    assert said(unmet_affinity, world, facts, "n1") == ["affinity over host: no such pod is near"]
+    assert reasons(unmet_affinity, world, facts, "n2") == []
+    assert reasons(unmet_affinity, world, facts, "n1") == [
+        "affinity over host: no such pod is near"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -94,14 +96,14 @@ def test_each_affinity_term_uses_its_own_topology():
 def test_affinity_of_a_pod_that_matches_its_own_terms_needs_no_other_pod(terms, there, texts):
     facts = of("web", pod_affinity=terms)
 
-    assert said(unmet_affinity, world_of(ZONES, *there), facts) == texts
+    assert reasons(unmet_affinity, world_of(ZONES, *there), facts) == texts
 
 
 def test_terms_select_pods_by_namespace_name_or_namespace_labels():
     world = world_of(ZONES, ("n1", of("web", namespace="other")))
 
     def is_near(term):
-        return said(unmet_affinity, world, pod(pod_affinity=(term,))) == []
+        return reasons(unmet_affinity, world, pod(pod_affinity=(term,))) == []
 
     assert is_near(near(namespaces=("default", "other")))
     assert is_near(near(namespaces=(), namespace_selector=OF_B))
@@ -129,10 +131,10 @@ def test_anti_affinity_holds_in_both_directions(there, is_crowded):
     name, other = there
     hermit = pod(pod_anti_affinity=(near(),))
 
-    assert said(violated_anti_affinity, world_of(ZONES, there), hermit) == (
+    assert reasons(violated_anti_affinity, world_of(ZONES, there), hermit) == (
         EXCLUDED if is_crowded else []
     )
-    assert said(violated_anti_affinity, world_of(ZONES, (name, hermit)), other) == (
+    assert reasons(violated_anti_affinity, world_of(ZONES, (name, hermit)), other) == (
         EXCLUDES if is_crowded else []
     )
 
@@ -140,15 +142,15 @@ def test_anti_affinity_holds_in_both_directions(there, is_crowded):
 def test_any_term_excludes_and_the_first_is_named():
     both = pod(pod_anti_affinity=(near(selector=DB), near()))
 
-    assert said(violated_anti_affinity, world_of(ZONES, ("n1", of("web"))), both) == EXCLUDED
-    assert said(violated_anti_affinity, world_of(ZONES, ("n1", both)), of("web")) == EXCLUDES
+    assert reasons(violated_anti_affinity, world_of(ZONES, ("n1", of("web"))), both) == EXCLUDED
+    assert reasons(violated_anti_affinity, world_of(ZONES, ("n1", both)), of("web")) == EXCLUDES
 
 
 def test_nodes_without_the_label_share_no_topology_domain():
     hermit, unlabelled = pod(pod_anti_affinity=(near(),)), {"n1": {}, "n2": {}}
 
-    assert said(violated_anti_affinity, world_of(unlabelled, ("n1", of("web"))), hermit) == []
-    assert said(violated_anti_affinity, world_of(unlabelled, ("n1", hermit)), of("web")) == []
+    assert reasons(violated_anti_affinity, world_of(unlabelled, ("n1", of("web"))), hermit) == []
+    assert reasons(violated_anti_affinity, world_of(unlabelled, ("n1", hermit)), of("web")) == []
 
 
 def test_terms_of_an_excluding_pod_select_by_namespace_labels():
@@ -156,10 +158,10 @@ def test_terms_of_an_excluding_pod_select_by_namespace_labels():
     hermit = of("db", pod_anti_affinity=(near(namespaces=(), namespace_selector=OF_B),))
     world = world_of(ZONES, ("n1", hermit))
 
-    assert said(violated_anti_affinity, world, of("web", namespace="other")) == EXCLUDES
+    assert reasons(violated_anti_affinity, world, of("web", namespace="other")) == EXCLUDES
     assert (
-        said(violated_anti_affinity, world, of("web"))
-        == said(violated_anti_affinity, world, of("web", namespace="new"))
+        reasons(violated_anti_affinity, world, of("web"))
+        == reasons(violated_anti_affinity, world, of("web", namespace="new"))
         == []
     )
 
@@ -220,7 +222,7 @@ def test_a_domain_exceeds_the_minimum_by_at_most_the_skew(constraint, there, tex
     nodes = {"n0": {}, "n1": {"zone": "a"}, "n1b": {"zone": "a"}, "n2": {"zone": "b"}}
     world = world_of(nodes, *((name, of("web")) for name in there))
 
-    assert said(exceeded_skew, world, spread(constraint)) == texts
+    assert reasons(exceeded_skew, world, spread(constraint)) == texts
 
 
 @pytest.mark.parametrize(
@@ -230,17 +232,17 @@ def test_a_domain_exceeds_the_minimum_by_at_most_the_skew(constraint, there, tex
 def test_only_running_pods_with_matching_labels_and_namespace_are_counted(other):
     world = world_of(ZONES, ("n1", other), ("n1", other))
 
-    assert said(exceeded_skew, world, spread(even())) == []
+    assert reasons(exceeded_skew, world, spread(even())) == []
     world.put("w", "n1", of("web"))
-    assert said(exceeded_skew, world, spread(even())) == too_many(2)
+    assert reasons(exceeded_skew, world, spread(even())) == too_many(2)
 
 
 def test_a_satisfied_constraint_does_not_hide_the_next_one():
     nodes = {"n1": {"zone": "a", "host": "1"}, "n2": {"zone": "a", "host": "2"}}
     world = world_of(nodes, ("n1", of("web")))
 
-    assert said(exceeded_skew, world, spread(even(), even("host"))) == too_many(2, "host")
-    assert said(exceeded_skew, world, spread(even("rack"), even("row"))) == [
+    assert reasons(exceeded_skew, world, spread(even(), even("host"))) == too_many(2, "host")
+    assert reasons(exceeded_skew, world, spread(even("rack"), even("row"))) == [
         "the node has no rack",
         "the node has no row",
     ]
@@ -251,25 +253,25 @@ def test_only_nodes_with_the_labels_of_all_constraints_are_counted():
     world = world_of(nodes, ("n1", of("web")))
 
     # The zone of n0 does not count, or this would be one pod too many.
-    assert said(exceeded_skew, world, spread(even(), even("host"))) == []
-    assert said(exceeded_skew, world, spread(even())) == too_many(2)
+    assert reasons(exceeded_skew, world, spread(even(), even("host"))) == []
+    assert reasons(exceeded_skew, world, spread(even())) == too_many(2)
 
 
 @pytest.mark.parametrize(("policy", "texts"), [("Honor", []), ("Ignore", too_many(2))])
 def test_unselected_and_tainted_nodes_count_where_a_constraint_ignores_that(policy, texts):
     world = world_of({"n0": {"zone": "b"}, "n1": {"zone": "a", "disk": "ssd"}}, ("n1", of("web")))
     picky = {"node_selector": {"disk": "ssd"}}
-    assert said(exceeded_skew, world, spread(even(affinity=policy), **picky)) == texts
+    assert reasons(exceeded_skew, world, spread(even(affinity=policy), **picky)) == texts
 
     # Nodes that it selects are counted after those that it does not select.
     world.nodes["n2"] = node("n2", labels={"zone": "c", "disk": "ssd"})
-    assert said(exceeded_skew, world, spread(even(affinity=policy), **picky)) == too_many(2)
+    assert reasons(exceeded_skew, world, spread(even(affinity=policy), **picky)) == too_many(2)
     world.nodes.pop("n2")
 
     world.nodes["n0"] = node("n0", labels={"zone": "b"}, taints=(taint("gpu"),))
-    assert said(exceeded_skew, world, spread(even(taints=policy))) == texts
+    assert reasons(exceeded_skew, world, spread(even(taints=policy))) == texts
     world.nodes["n0"] = node("n0", labels={"zone": "b"}, taints=(taint("gpu", "", "NoExecute"),))
-    assert said(exceeded_skew, world, spread(even(taints=policy))) == texts
+    assert reasons(exceeded_skew, world, spread(even(taints=policy))) == texts
 
 
 @pytest.mark.parametrize(
@@ -281,7 +283,7 @@ def test_nodes_with_irrelevant_or_tolerated_taints_are_counted(effect, toleratio
     world.nodes["n0"] = node("n0", labels={"zone": "b"}, taints=(taint("gpu", "", effect),))
 
     facts = spread(even(taints="Honor"), tolerations=toleration)
-    assert said(exceeded_skew, world, facts) == too_many(2)
+    assert reasons(exceeded_skew, world, facts) == too_many(2)
 
 
 def test_a_domain_of_uncounted_nodes_has_no_pods():
@@ -289,10 +291,10 @@ def test_a_domain_of_uncounted_nodes_has_no_pods():
     world = world_of({"n1": {"zone": "a"}, "n2": {"zone": "b", "disk": "ssd"}}, ("n1", of("web")))
     picky = {"node_selector": {"disk": "ssd"}}
 
-    assert said(exceeded_skew, world, spread(even(affinity="Honor"), **picky)) == []
+    assert reasons(exceeded_skew, world, spread(even(affinity="Honor"), **picky)) == []
     world.nodes.pop("n2")
     honored, ignored = even(affinity="Honor", least=0), even(affinity="Ignore", least=2)
-    assert said(exceeded_skew, world, spread(honored, ignored, **picky)) == too_many(2)
+    assert reasons(exceeded_skew, world, spread(honored, ignored, **picky)) == too_many(2)
 
 
 def test_pods_match_on_the_label_keys_of_a_constraint():
@@ -302,5 +304,5 @@ def test_pods_match_on_the_label_keys_of_a_constraint():
     old, new = (
         pod(labels={"app": "web", "rev": rev}, spread_constraints=(constraint,)) for rev in "12"
     )
-    assert said(exceeded_skew, world, old) == too_many(2)
-    assert said(exceeded_skew, world, new) == []
+    assert reasons(exceeded_skew, world, old) == too_many(2)
+    assert reasons(exceeded_skew, world, new) == []

@@ -60,7 +60,7 @@ def change(given, asked, **more):
 
 
 def wrong(given, asked, *objects, changed=None):
-    """Why a claim may not get an existing volume."""
+    """Reasons for which a claim may not get an existing volume."""
     facts = state(given, asked, *objects)
     return list(binding_errors(facts, asked, changed or change(given, asked), HERE))
 
@@ -178,7 +178,7 @@ NONE_MADE = ["volume pvc is not there, and its class makes none"]
 
 
 def made(*objects, provisioner=DRIVER, topologies=(), driver=None, **off):
-    """Why a volume may not be provisioned for a claim; off: its wrong fields."""
+    """Reasons for which no volume may be provisioned for a claim; off: its wrong fields."""
     asked = claim("c", storage_class="made", selected_node="n1")
     new = VolumeFacts("pvc", "made", 5 * GIB, ("ReadWriteOnce",), csi=CsiSource(DRIVER, "pvc"))
     if driver is not None:
@@ -283,7 +283,7 @@ class Commits(History):
         self.records[-1] = self.records[-1]._replace(lsn=0)
         return self
 
-    def said(self):
+    def violations(self):
         return [text for _, _, text in self.broken()]
 
 
@@ -296,15 +296,15 @@ def test_a_commit_binds_the_claims_of_all_its_pods():
     two.bound(V1, C).bound(V2, D)
 
     for history in (one, two):
-        assert history.said() == []
+        assert history.violations() == []
         assert check(history.records).counts == {"claims_bound": 2}
-        assert history.bind("z", facts=using("c", "d")).said() == []
+        assert history.bind("z", facts=using("c", "d")).violations() == []
 
 
 def test_a_claim_bound_before_the_commit_of_its_pod_was_unused():
     history = Commits(V1, V2, C, D).bind("a", facts=using("c")).bound(V1, C).bound(V2, D)
 
-    assert history.bind("b", facts=using("d")).said() == [
+    assert history.bind("b", facts=using("d")).violations() == [
         "claim default/d is bound, and no pod of the commit waited for it"
     ]
 
@@ -312,7 +312,7 @@ def test_a_claim_bound_before_the_commit_of_its_pod_was_unused():
 def test_claims_of_a_snapshot_were_bound_in_earlier_commits():
     history = Commits(V1, C).bound(V1, C).before_the_snapshot().bind("a", facts=using("c"))
 
-    assert history.said() == []
+    assert history.violations() == []
     assert check(history.records).counts == {}
 
 
@@ -321,7 +321,7 @@ def test_a_volume_that_a_change_removes_does_not_exist():
     history.add(RecordKind.STORAGE, subject=BoundClaims((), (), ("v1", "v9")))
 
     assert "volume v1 of claim default/c is not there" in (
-        history.before_the_snapshot().bind("a", facts=using("c")).said()
+        history.before_the_snapshot().bind("a", facts=using("c")).violations()
     )
 
 
@@ -348,11 +348,11 @@ def test_volume_rules_follow_the_filters_of_the_profile(filters, texts):
     objects = (V2, FAR, C, bound("f", "far"), full)
     history = Commits(*objects, filters=filters, attachments=attached)
 
-    assert history.bind("a", facts=using("f", "c")).said() == texts
+    assert history.bind("a", facts=using("f", "c")).violations() == texts
 
 
 def test_a_class_without_delayed_binding_binds_no_claim_with_a_pod():
     at_once = StorageClassFacts("now", DRIVER, "Immediate")
     history = Commits(at_once, claim("c", storage_class="now")).bind("a", facts=using("c"))
 
-    assert UNBOUND not in history.said()
+    assert UNBOUND not in history.violations()

@@ -90,7 +90,7 @@ def bind(found, asked, results, *, terms=HERE, **fields):
 
 
 def texts(found):
-    """What is wrong with the claim."""
+    """Errors of the claim."""
     broken = found.broken()
     assert {invariant for invariant, _, _ in broken} <= {"I2"}
     assert all(text.startswith("claim default/c-p ") for _, _, text in broken)
@@ -318,7 +318,7 @@ def test_taints_of_devices_and_of_rules_are_tolerated():
         assert judged(ONE, has("d0"), gates=TAINTS, rules=(chosen,)) == found
 
 
-def test_what_needs_a_gate_is_not_allocated_while_it_is_off():
+def test_devices_that_need_a_gate_are_not_allocated_while_it_is_off():
     where = f"has device {D0} for request r, which"
     for fields, needed in (
         ({"consumes": (CounterSetFacts("set", ()),)}, "DRAPartitionableDevices"),
@@ -340,7 +340,7 @@ def test_what_needs_a_gate_is_not_allocated_while_it_is_off():
 
 
 def sharing(policy=None, *, requested="3", consumed="3", share_id="1", allows_several=True):
-    """What is wrong with a request for bandwidth of a device that has 8 of it."""
+    """Return the violations of a request for bandwidth of a device that has 8 of it."""
     capacity = DeviceCapacity("bandwidth", "8", policy)
     slices = (slice_of(device("s", capacity=(capacity,), allows_several=allows_several)),)
     amounts = None if consumed is None else (("bandwidth", consumed),)
@@ -407,7 +407,7 @@ def test_a_claim_is_made_before_it_is_allocated_and_allocated_with_a_pod():
 @pytest.mark.parametrize(
     ("count", "device_class", "is_right"), [(1, "gpu", True), (2, "gpu", False), (1, "big", False)]
 )
-def test_the_claim_for_extended_resources_requests_what_the_containers_do(
+def test_the_claim_for_extended_resources_has_the_requests_of_the_containers(
     count, device_class, is_right
 ):
     devices = DevicesFacts(FLEET, (SERVING, BIG), ())
@@ -429,7 +429,7 @@ def test_the_claim_for_extended_resources_requests_what_the_containers_do(
 
 
 def test_a_journal_without_gates_is_not_judged_by_them():
-    """As earlier releases wrote it."""
+    """The form that earlier releases wrote."""
     consuming = device("d0", consumes=(CounterSetFacts("set", ()),), taints=(BAD,))
     for asked, results in (
         (ONE, has("d0")),

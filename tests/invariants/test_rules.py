@@ -119,11 +119,11 @@ def agree(cluster, facts):
 
 @given(strategies.clusters, strategies.pods)
 @settings(max_examples=150, deadline=None)
-def test_rules_of_single_nodes_refuse_what_the_filters_refuse(cluster, facts):
+def test_rules_of_single_nodes_refuse_the_same_nodes_as_the_filters(cluster, facts):
     agree(cluster, facts)
 
 
 @given(topologies(), related_pods)
 @settings(max_examples=200, deadline=None)
-def test_rules_across_nodes_refuse_what_the_filters_refuse(cluster, facts):
+def test_rules_across_nodes_refuse_the_same_nodes_as_the_filters(cluster, facts):
     agree(cluster, replace(facts, is_terminating=False))

@@ -1,4 +1,4 @@
-"""A folder of the operating system meets the contract of `Disk`."""
+"""A folder of the operating system fulfils the contract of `Disk`."""
 
 import fcntl
 import os

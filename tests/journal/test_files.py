@@ -157,15 +157,15 @@ def test_a_snapshot_replaces_the_records_before_it():
     disk = SimulatedDisk()
     journal, _ = opened(disk, segment_bytes=300)
     journal.append(records(1, 20))
-    standing = [record(lsn, RecordKind.LOAD) for lsn in (3, 7, 20)]
-    journal.snapshot(standing)
+    in_snapshot = [record(lsn, RecordKind.LOAD) for lsn in (3, 7, 20)]
+    journal.snapshot(in_snapshot)
     journal.append(records(21, 22))
     journal.flush()
     journal.close()
 
     again, found = opened(disk)
 
-    assert found == [*standing, *records(21, 22)]
+    assert found == [*in_snapshot, *records(21, 22)]
     assert again.last_lsn == 22
     assert [name.split("-")[0] for name in disk.names()] == ["journal", "journal", "snapshot"]
 

@@ -199,7 +199,7 @@ def outer_of(monkeypatch, data, inner=("old",), outer=("name", "pair", "many", "
     return builder_of(Fields((), ("Outer",), classes)).build(0, data)
 
 
-def test_fields_have_their_defaults_wherever_their_class_is_nested(monkeypatch):
+def test_fields_have_their_defaults_at_any_nesting_of_their_class(monkeypatch):
     data = ["x", [3, [4], ["y"]], [[5], [6]], [8], [["a", 1]]]
 
     found = outer_of(monkeypatch, data)

@@ -111,13 +111,13 @@ def test_a_journal_opens_after_the_machine_stopped_after_a_snapshot(last):
 def test_a_snapshot_of_many_records_is_read_completely():
     disk = SimulatedDisk(short_writes=0)
     journal, _ = opened(disk)
-    standing = [record(lsn % 5, RecordKind.LOAD) for lsn in range(5000)]
+    in_snapshot = [record(lsn % 5, RecordKind.LOAD) for lsn in range(5000)]
     journal.append(records(1, 3))
 
-    journal.snapshot(standing)
+    journal.snapshot(in_snapshot)
     journal.close()
 
-    assert opened(disk)[1] == standing
+    assert opened(disk)[1] == in_snapshot
 
 
 def test_the_end_of_a_journal_and_all_records_before_it_are_durable():

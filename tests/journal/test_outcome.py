@@ -1,4 +1,4 @@
-"""The outcome's file: written part by part, complete under its name, parts may come twice."""
+"""The outcome's file: written part by part, complete under its name; parts may arrive twice."""
 
 import pytest
 

@@ -68,7 +68,7 @@ def test_bytes_inserted_before_a_frame_that_confirms_them_are_damage():
 
 @pytest.mark.parametrize("size_bytes", [0, 10, FORMAT_1_HEADER_BYTES])
 def test_a_segment_without_a_header_after_a_snapshot_is_damage(size_bytes):
-    """It got its name after its header was durable."""
+    """The file got its name after its header was durable."""
     disk = with_snapshot()
     name = segment_name(4)
     disk.contents[name] = disk.contents[name][:size_bytes]
@@ -322,8 +322,8 @@ def test_no_segment_of_another_journal_is_read_after_a_snapshot():
 def test_a_complete_snapshot_ends_once_with_its_number_of_records(ends, is_whole):
     disk = SimulatedDisk(short_writes=0)
     snapshot = crafted(disk, snapshot_name(2), first_lsn=2)
-    standing = [record(lsn, RecordKind.LOAD) for lsn in (1, 2)]
-    for each in standing:
+    in_snapshot = [record(lsn, RecordKind.LOAD) for lsn in (1, 2)]
+    for each in in_snapshot:
         snapshot.append_records([each])
     for kind, count in ends:
         snapshot.append(kind, 3, count)
@@ -331,7 +331,7 @@ def test_a_complete_snapshot_ends_once_with_its_number_of_records(ends, is_whole
 
     found, reader = read(disk)
 
-    assert found == standing
+    assert found == in_snapshot
     assert (reader.damage is None) is is_whole
 
 

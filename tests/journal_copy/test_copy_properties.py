@@ -106,7 +106,7 @@ class World:
 
 
 @given(st.sampled_from((SMALL_BYTES, 1 << 20)), st.lists(st.sampled_from(ACTIONS), max_size=60))
-def test_a_complete_copy_has_whatever_was_acknowledged(chunk_bytes, actions):
+def test_a_complete_copy_has_all_acknowledged_records(chunk_bytes, actions):
     world = World(chunk_bytes)
     for action in actions:
         world.act(action)

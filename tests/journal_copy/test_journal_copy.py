@@ -121,7 +121,7 @@ def test_old_messages_that_reach_a_new_process_of_the_copy_change_nothing():
     assert contents(pair.copy_disk).keys() == contents(pair.disk).keys()
 
 
-def test_a_new_process_of_the_copy_is_sent_only_what_it_lacks():
+def test_a_new_process_of_the_copy_is_sent_only_missing_records():
     pair = Pair(chunk_bytes=1 << 20)
     pair.write(20)
     pair.exchange_all()

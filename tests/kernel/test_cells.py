@@ -178,9 +178,7 @@ def test_with_too_many_cells_rows_are_evaluated_one_by_one(cell_sets, monkeypatc
 
 @pytest.mark.parametrize("when", ["DoNotSchedule", "ScheduleAnyway"])
 @pytest.mark.parametrize("nodes", [90, 400])
-def test_of_many_equal_nodes_in_some_zones_the_first_of_the_tie_break_is_chosen(
-    cell_sets, when, nodes
-):
+def test_the_tie_break_chooses_among_equal_nodes_in_some_zones(cell_sets, when, nodes):
     constraint = fleets.spread(when=when, selector=fleets.apps("web"))
     related = pod(cpu=1000, labels=WEB, spread_constraints=(constraint,))
     world, tie_break = World(in_zones(nodes), [[(related, False)] * 40]), TieBreak("random", 5)

@@ -1,4 +1,4 @@
-"""A table whose nodes change one by one decides as one built anew."""
+"""A table whose nodes change one by one decides like a newly built one."""
 
 from dataclasses import dataclass, field, replace
 
@@ -28,8 +28,8 @@ from tests.kernel.test_equality import (
     ROOMY_NODES,
     TIE_BREAKS,
     compiled_kernel,
+    contents,
     resized,
-    told,
 )
 
 DEFAULT = default_config().profiles[0]
@@ -127,7 +127,7 @@ class Fleet:
                 batch.flush()
             self.cycle.record_length(len(some), len(decided))
             for ours, theirs in zip(decided, expected[done:], strict=False):
-                assert told(ours) == told(theirs)
+                assert contents(ours) == contents(theirs)
                 if ours.node_name is not None:
                     self.pods[ours.pod.uid] = ours.node_name, ours.pod.pod_class
             done += len(decided)
@@ -302,7 +302,7 @@ def test_scores_are_normalized_again_when_the_best_node_no_longer_has_its_score(
     assert [name for name, _ in fleet.pods.values()] == ["n2", "n1", "n2"]
 
 
-def test_a_shape_that_was_not_used_since_a_change_is_not_decided_by_what_was_known_before():
+def test_a_shape_not_used_since_a_change_is_not_decided_by_outdated_results():
     fleet = Fleet(DEFAULT, TieBreak())
     for name, cpu in (("roomy", 64_000), ("small", 4000)):
         fleet.put(node(name, cpu=cpu))

@@ -73,12 +73,12 @@ def test_compiled_code_across_nodes_equals_its_source(interpreted, inputs):
 @pytest.fixture
 def anew(monkeypatch):
     """Load as if nothing were loaded yet; return the code, the messages, and the children."""
-    told, ran = [], []
+    phases, ran = [], []
     monkeypatch.setattr(compiled_code, "compile_in_child", lambda: ran.append("apart"))
 
     def load_anew():
         monkeypatch.setattr(compiled_code, "loaded", lambda: None)
-        return load(told.append), told, ran
+        return load(phases.append), phases, ran
 
     return load_anew
 
@@ -86,18 +86,18 @@ def anew(monkeypatch):
 def test_with_cached_machine_code_nothing_is_compiled(anew):
     load()
 
-    code, told, ran = anew()
+    code, phases, ran = anew()
 
     assert code.decide_pods is compiled.decide_pods
-    assert (told, ran) == ([], [])
+    assert (phases, ran) == ([], [])
 
 
 def test_without_cached_machine_code_another_process_compiles(anew, monkeypatch, tmp_path):
     monkeypatch.setattr(compiled_code, "is_compiled", lambda: False)
 
-    _, told, ran = anew()
+    _, phases, ran = anew()
 
-    assert told == ["compiling the kernel, once for this machine"]
+    assert phases == ["compiling the kernel, once for this machine"]
     assert ran == ["apart"]
 
 

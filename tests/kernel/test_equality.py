@@ -157,7 +157,7 @@ def profiles_of(config):
     return build
 
 
-def told(decision):
+def contents(decision):
     return (
         decision.pod.uid,
         decision.node_name,
@@ -247,7 +247,7 @@ def play(path, world):
         for (_, goes), decision in zip(batch, decided, strict=True):
             if goes and decision.node_name is not None:
                 path.remove(decision.pod, decision.node_name)
-    return [told(decision) for decision in decisions]
+    return [contents(decision) for decision in decisions]
 
 
 DECIDING = settings(deadline=None, max_examples=int(os.environ.get("KERNEL_EXAMPLES", "100")))

@@ -264,7 +264,7 @@ def test_a_plugin_that_scores_without_preparation_is_left_to_the_reference():
 
 @pytest.mark.parametrize("kind", ["first", "random"])
 @pytest.mark.parametrize(("nodes", "pods"), [(9, 30), (150, 170), (400, 60)])
-def test_of_many_equal_nodes_the_kernel_chooses_like_the_reference(kind, nodes, pods):
+def test_the_kernel_chooses_among_equal_nodes_like_the_reference(kind, nodes, pods):
     def decided(kernel):
         table = table_of(*(node(f"n{number}", cpu=4000) for number in range(nodes)))
         classes = [pod(cpu=1000), pod(cpu=500)]

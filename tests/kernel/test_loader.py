@@ -70,7 +70,7 @@ def test_a_disabled_kernel_is_not_loaded():
 
 @pytest.mark.usefixtures("_not_here")
 def test_the_reference_continues_if_the_kernel_can_not_be_loaded(monkeypatch, caplog):
-    def fails(tell):
+    def fails(report):
         raise ImportError("no numba")
 
     monkeypatch.setattr(kernel_loader, "load", fails)

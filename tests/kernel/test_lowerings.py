@@ -276,7 +276,7 @@ def listed_by_kernel(table, facts, args, draw):
 def test_totals_are_the_weighted_scores_of_the_plugins_and_ties_are_in_order_of_the_draw(
     clusters, facts, scoring, draw
 ):
-    """Of each row by itself, without cycle, batch or evaluation."""
+    """Scores of each row by itself, without cycle, batch or evaluation."""
     table = table_of(*(each for each, _ in clusters))
     for each, running in clusters:
         put(table, each.name, *running)

@@ -15,7 +15,7 @@ def _kernel_is_near(monkeypatch):
     """Load the kernel in advance, and use it for any batch."""
     load()
     monkeypatch.setattr(kernel_loader, "LOAD_AFTER_PODS", 1)
-    monkeypatch.setattr(kernel_loader, "load", lambda tell: load())
+    monkeypatch.setattr(kernel_loader, "load", lambda report: load())
     monkeypatch.setattr(client, "POLL_S", 0.002)
 
 
@@ -29,4 +29,4 @@ def test_a_run_with_the_kernel_places_pods_like_one_without():
     with_kernel, actors = run_inline(inputs, plan_of(kernel=True, batch=16))
 
     assert placed(with_kernel) == placed(without)
-    assert counts_of(actors["scheduler-0"])["kernel: pods"] > 0
+    assert counts_of(actors["scheduler-0"])["kernel: pods"] > 0, "the kernel decided some pods"

@@ -106,10 +106,10 @@ def test_a_slot_has_one_winner_and_all_its_pickers_see_that_it_is_taken():
     room = Slots(4, 1, 0.0, random)
     seen = np.zeros((2, 4), dtype=np.bool_)
 
-    settled = assign_slots(room, seen, [np.array([0, 1]), np.array([1, 2])], random)
+    assigned = assign_slots(room, seen, [np.array([0, 1]), np.array([1, 2])], random)
 
-    assert sorted(settled.slots.tolist()) == [0, 1, 2]
-    assert int(settled.lost.sum()) == 1
+    assert sorted(assigned.slots.tolist()) == [0, 1, 2]
+    assert int(assigned.lost.sum()) == 1
     assert seen.tolist() == [[True, True, False, False], [False, True, True, False]]
 
 

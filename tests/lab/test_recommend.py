@@ -97,7 +97,7 @@ def test_a_gain_without_separate_intervals_does_not_count():
     assert schedulers_of(banded(1, 1000.0, 30.0), banded(4, 1800.0, 50.0)) == 4
 
 
-def test_the_recommendation_tells_whether_other_settings_are_faster():
+def test_the_recommendation_reports_whether_other_settings_are_faster():
     assert "none is faster" in recommend([point(1), point(4, rate=1.0)]).reasons[1]
     slower = recommend([point(1), point(4, rate=1050.0)]).reasons[1]
     assert "the fastest, mode shared, schedulers 4, batch 256, has 1,050" in slower

@@ -99,7 +99,7 @@ def test_a_refusal_names_source_field_value_and_rule():
 
 
 @pytest.mark.parametrize(
-    ("axes", "fixed", "words"),
+    ("axes", "fixed", "message"),
     [
         ({"colour": [1]}, {}, "is no parameter of toy (want one of number, share, word)"),
         ({"number": []}, {}, "has 0 values"),
@@ -108,8 +108,8 @@ def test_a_refusal_names_source_field_value_and_rule():
         ({}, {"word": "c"}, "must be one of a, b"),
     ],
 )
-def test_a_parameter_that_can_not_be_swept_is_refused(axes, fixed, words):
-    assert words in refusal(axes, fixed)
+def test_a_parameter_that_can_not_be_swept_is_refused(axes, fixed, message):
+    assert message in refusal(axes, fixed)
 
 
 def test_a_sweep_too_large_or_without_seeds_is_refused():

@@ -269,7 +269,7 @@ def test_batches_with_several_claims_decide_as_one_pod_after_another(seed):
     assert ends[0] == ends[1]
 
 
-def test_what_a_batch_allocates_ahead_is_undone():
+def test_allocations_ahead_of_a_batch_are_undone():
     devices = DeviceState(cluster(claim("a"), claim("b", 2), slices=SLICES).devices)
     ahead, before = DevicesAhead(devices), dict(devices.claims)
     n1, facts = NODES[0], using("p", "a")
@@ -284,7 +284,7 @@ def test_what_a_batch_allocates_ahead_is_undone():
     assert ahead.reserve(using("q", "b"), n1)
 
 
-def test_what_the_cache_allocates_as_it_was_allocated_ahead_is_not_undone():
+def test_an_allocation_of_the_cache_equal_to_the_one_ahead_is_not_undone():
     devices = DeviceState(cluster(claim("a"), claim("b"), claim("c"), slices=SLICES).devices)
     storage = StorageState(devices=devices)
     n1 = NODES[0]

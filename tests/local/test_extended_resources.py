@@ -83,7 +83,7 @@ def test_batches_decide_as_one_pod_after_another(batch):
     assert end(batch) == end(2)
 
 
-def test_a_claim_of_an_earlier_attempt_is_deleted_and_made_anew():
+def test_a_claim_of_an_earlier_attempt_is_deleted_and_created_again():
     left = left_by("p", allocation=Allocation())
     disk = SimulatedDisk()
     run = run_of(left, journal=FileJournal(disk))
@@ -164,7 +164,7 @@ def without_the_gate(record):
         (without_the_gate, "example.com/gpu: 0 + 1 of 0"),
     ],
 )
-def test_the_checker_finds_what_is_wrong(spoil, text):
+def test_the_checker_finds_the_planted_violations(spoil, text):
     found = check([spoil(each) for each in records()])
     assert any(text in each.text for each in found.violations)
 

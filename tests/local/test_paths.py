@@ -60,7 +60,7 @@ def decide(path, facts, batch=10):
     return decisions
 
 
-def told(decision):
+def contents(decision):
     """Return the contents of a decision, without codes and classes."""
     diagnosis = decision.diagnosis
     why = (diagnosis.message(""), diagnosis.plugins) if diagnosis else None
@@ -91,7 +91,7 @@ def test_batches_of_any_size_decide_like_single_pods_in_turn(inputs, batch, tie_
     alone = decide(plain(inputs, tie_break), facts)
     together = decide(beside(inputs, tie_break), facts, batch)
 
-    assert [told(each) for each in together] == [told(each) for each in alone]
+    assert [contents(each) for each in together] == [contents(each) for each in alone]
 
 
 @given(fleets.inputs(), st.integers(1, 6))
@@ -152,8 +152,8 @@ def test_a_node_added_later_is_used():
     assert decide(path, [pod()])[0].node_name == "late"
 
 
-@pytest.mark.parametrize(("late", "settled"), [([], 3), ([fleets.host(2)], 1)])
-def test_a_batch_ends_at_a_row_with_an_outdated_snapshot_of_nodes(late, settled):
+@pytest.mark.parametrize(("late", "decided_count"), [([], 3), ([fleets.host(2)], 1)])
+def test_a_batch_ends_at_a_row_with_an_outdated_snapshot_of_nodes(late, decided_count):
     path = beside(zoned())
     with_image = fleets.host(0, labels={"disk": "ssd"}, images={"app:v1": 700 * MIB})
     path.add_nodes([with_image, fleets.host(1)])
@@ -162,4 +162,4 @@ def test_a_batch_ends_at_a_row_with_an_outdated_snapshot_of_nodes(late, settled)
 
     path.add_nodes(late)
 
-    assert len(path.decide(prepared(path, [there] * 3))) == settled
+    assert len(path.decide(prepared(path, [there] * 3))) == decided_count

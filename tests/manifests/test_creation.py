@@ -115,7 +115,7 @@ def test_stored_and_unaffected_pods_are_unchanged(limits, given):
     assert (found, notes) == (plain, [])
 
 
-def test_of_two_limit_ranges_the_first_by_name_sets_the_defaults():
+def test_the_first_limit_range_by_name_sets_the_defaults():
     two = limit_range("b", defaultRequest={"cpu": "2", "memory": "1Gi"})
     (found,), notes = created(two, limit_range("a", defaultRequest={"cpu": "1"}), pod())
 

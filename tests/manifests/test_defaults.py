@@ -173,8 +173,8 @@ def test_allocatable_defaults_to_capacity() -> None:
 
     full = {"cpu": "4", "pods": "10"}
     assert compile_node(default_node(node(capacity=full))).allocatable_pods == 10
-    told = node(capacity=full, allocatable={"cpu": "3"})
-    assert default_node(told) is told
+    facts = node(capacity=full, allocatable={"cpu": "3"})
+    assert default_node(facts) is facts
     assert compile_node(default_node(node())).allocatable == ()
 
 

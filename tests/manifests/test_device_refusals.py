@@ -1,4 +1,4 @@
-"""What an API server of 1.34 refuses of devices, classes, claims and pods with claims.
+"""Devices, classes, claims and pods with claims that an API server of 1.34 refuses.
 
 Rules: pkg/apis/resource/validation/validation.go and pkg/apis/core/validation/validation.go.
 """
@@ -218,7 +218,7 @@ def test_it_is_refused_with_object_field_value_and_rule(document, field, rule):
     ],
     ids=lambda document: document["kind"],
 )
-def test_what_an_api_server_accepts_is_read(document):
+def test_objects_that_an_api_server_accepts_are_read(document):
     manifests = read(document)
 
     found = (

@@ -140,7 +140,7 @@ HOSTILE = [
 @pytest.mark.parametrize(
     ("document", "field", "rule"), HOSTILE, ids=[f"{n}" for n in range(len(HOSTILE))]
 )
-def test_what_the_api_server_refuses_has_an_error_with_object_and_field(document, field, rule):
+def test_objects_that_the_api_server_refuses_fail_with_object_and_field(document, field, rule):
     with pytest.raises(InputError) as caught:
         read(document)
 

@@ -300,8 +300,8 @@ def test_a_selector_that_does_not_match_the_pods_of_its_workload_is_refused(kind
     def with_selector(selector: object) -> dict[str, Any]:
         return workload | {"spec": {"selector": selector, "template": template}}
 
-    told = refusal(with_selector({"matchLabels": {"app": "web"}}))
-    assert "spec.template.metadata.labels: \"{'app': 'api'}\"" in told
-    assert "`selector` does not match template `labels`" in told
+    message = refusal(with_selector({"matchLabels": {"app": "web"}}))
+    assert "spec.template.metadata.labels: \"{'app': 'api'}\"" in message
+    assert "`selector` does not match template `labels`" in message
     assert read(with_selector({"matchLabels": {"app": "api"}})) is not None
     assert read(with_selector(None)) is not None

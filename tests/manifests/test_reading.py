@@ -92,14 +92,14 @@ def test_standard_input_is_read_once() -> None:
 
 def test_missing_paths_are_refused(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    for path, says in (
+    for path, message in (
         ("none.yaml", "none.yaml: does not exist"),
         ("*.yaml", "*.yaml: matches no file"),
         ("empty", "holds no *.yaml, *.yml, *.json"),
     ):
         with pytest.raises(InputError) as caught:
             read_paths(tmp_path / path)
-        assert says in str(caught.value)
+        assert message in str(caught.value)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
@@ -242,7 +242,7 @@ BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "\n".join(
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ("just text", '"just text" is not a Kubernetes object'),
         ("5", "5 is not a Kubernetes object"),
@@ -296,11 +296,11 @@ BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "\n".join(
         ("kind: " + "x" * 1_000_000 + "\nmetadata: 5\nitems: 7", None),
     ],
 )
-def test_hostile_manifests_are_refused(text: str | bytes, says: str | None) -> None:
-    if says is None:
+def test_hostile_manifests_are_refused(text: str | bytes, message: str | None) -> None:
+    if message is None:
         assert sum(read(text).ignored.values()) == 1
     else:
-        assert says in refusal(text)
+        assert message in refusal(text)
 
 
 @given(

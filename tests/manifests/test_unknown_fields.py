@@ -24,7 +24,7 @@ def pod_of(**spec):
     return {"kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [CONTAINER]} | spec}
 
 
-def told(kind, document):
+def messages(kind, document):
     return [str(each) for each in unknown_fields(kind, document)]
 
 
@@ -69,7 +69,7 @@ def told(kind, document):
     ],
 )
 def test_an_unknown_field_is_named_with_similar_fields(document, text):
-    (found,) = told("Pod", document)
+    (found,) = messages("Pod", document)
     assert found.startswith(text)
 
 
@@ -85,7 +85,7 @@ def test_the_pod_templates_of_workloads_are_checked(kind, path):
     document = {"tolerationz": []}
     for name in reversed(path):
         document = {name: document}
-    (found,) = told(kind, document)
+    (found,) = messages(kind, document)
     assert found.startswith(f'{".".join(path)}: "tolerationz" is no field')
 
 
@@ -98,7 +98,7 @@ def test_the_pod_templates_of_workloads_are_checked(kind, path):
     ],
 )
 def test_fields_of_workloads_budgets_and_quotas_are_checked(kind, spec, field):
-    (found,) = told(kind, {"spec": spec})
+    (found,) = messages(kind, {"spec": spec})
     assert found.startswith(f'spec: "{field}" is no field that Kubernetes has (did you mean')
 
 
@@ -114,7 +114,7 @@ def test_fields_of_workloads_budgets_and_quotas_are_checked(kind, spec, field):
     ],
 )
 def test_known_and_unchecked_fields_pass(kind, document):
-    assert told(kind, document) == []
+    assert messages(kind, document) == []
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ def test_nodes_are_found_by_name_with_all_their_facts():
         nodes["n9"]
 
 
-def test_nodes_are_in_order_of_arrival_whatever_their_rows():
+def test_nodes_on_any_rows_are_in_order_of_arrival():
     table, nodes = known()
 
     table.remove_node("n3")

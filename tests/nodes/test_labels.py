@@ -43,12 +43,12 @@ def test_a_term_of_names_matches_nodes_with_these_names():
 
 
 def test_an_unknown_field_is_read_as_empty():
-    said = [
+    answers = [
         RACKS.match_term(term(fields=[require("metadata.uid", op, value)])).tolist()
         for op, value in (("In", ""), ("In", "n1"), ("NotIn", ""), ("NotIn", "n1"))
     ]
 
-    assert said == [[True] * 3, [False] * 3, [False] * 3, [True] * 3]
+    assert answers == [[True] * 3, [False] * 3, [False] * 3, [True] * 3]
 
 
 def test_an_empty_or_invalid_term_matches_nothing():

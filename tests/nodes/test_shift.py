@@ -31,7 +31,7 @@ def empty():
     return table
 
 
-def told(table):
+def contents(table):
     pod_classes = [table.classes.pod_class(facts) for facts in KINDS]
     columns = table.columns
     numbers = (columns.requested, columns.nonzero_requested, columns.pod_count)
@@ -64,4 +64,4 @@ def test_shifting_many_pods_equals_shifting_them_one_by_one(shifts, ports_as_set
                 move = theirs.add_pod if change > 0 else theirs.remove_pod
                 move(f"n{row}", pod_class)
         assert sorted(ours.rows_changed_since(version).tolist()) == sorted(changes)
-        assert told(ours) == told(theirs)
+        assert contents(ours) == contents(theirs)

@@ -58,11 +58,11 @@ class History(RuleBasedStateMachine):
 
     @rule(
         many=st.lists(nodes(), max_size=6, unique_by=lambda facts: facts.name),
-        tells_hostname=st.booleans(),
+        reports_hostname=st.booleans(),
     )
-    def add_many_nodes(self, many, tells_hostname):
+    def add_many_nodes(self, many, reports_hostname):
         new = [facts for facts in many if facts.name not in self.model]
-        if tells_hostname:
+        if reports_hostname:
             new = [named_node(with_hostname(class_of_node(facts)), facts.name) for facts in new]
         self.table.add_nodes(NodeList.of(new))
         self.model |= {facts.name: (facts, []) for facts in new}

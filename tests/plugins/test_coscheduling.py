@@ -336,9 +336,9 @@ def test_a_member_that_fits_nowhere_names_its_group():
 
     _, effects = gangs.decide(nowhere=["u2"])
 
-    told = {each.uid: each.message for each in effects[-1].reports}
-    assert told["u2"].endswith('pod group "default/a" does not fit.')
-    assert 'a pod of pod group "default/a" fits nowhere' in told["u1"]
+    messages = {each.uid: each.message for each in effects[-1].reports}
+    assert messages["u2"].endswith('pod group "default/a" does not fit.')
+    assert 'a pod of pod group "default/a" fits nowhere' in messages["u1"]
 
 
 def test_a_gang_that_did_not_fit_is_tried_again_completely():
@@ -449,8 +449,8 @@ def test_a_late_member_that_fits_nowhere_is_refused_alone_once_enough_are_bound(
 
     _, effects = gangs.decide(nowhere=["u1"])
 
-    (told,) = effects[-1].reports
-    assert "does not fit" not in told.message
+    (report,) = effects[-1].reports
+    assert "does not fit" not in report.message
 
 
 def test_a_member_refused_by_the_binder_fails_alone_once_its_gang_is_released():

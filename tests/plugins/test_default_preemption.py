@@ -52,9 +52,9 @@ def test_only_occurring_reasons_are_counted():
 
 
 def test_preemption_helps_no_pod_that_pre_filter_rejected_as_unresolvable():
-    said = asked(URGENT, nodes=3, helpful=3, lowest=0, pre_filter=unresolvable("no"))
+    answer = asked(URGENT, nodes=3, helpful=3, lowest=0, pre_filter=unresolvable("no"))
 
-    assert said == clearing(
+    assert answer == clearing(
         "preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling."
     )
 

@@ -286,7 +286,7 @@ def test_a_search_that_takes_too_long_refuses_the_node():
 
 
 def test_nodes_are_screened_after_changes_of_table_and_devices():
-    """The screen follows nodes that come, leave and take the row of another."""
+    """The screen follows nodes that are added, removed and put on the row of another."""
     world, facts = World(claim("a", 2)), using("p", "a")
     refused = ("cannot allocate all claims",)
     assert world.reasons(facts) == [(), refused]

@@ -18,7 +18,7 @@ from tests.plugins.subjects import in_tree_subject
 from tests.storage.world import random_fleet
 
 PROFILE = default_config().profiles[0]
-TELLING = sorted(
+DECLARING = sorted(
     plugin.name
     for plugin in Profile(PROFILE, in_tree_registry(), Handle(PodClasses())).cross_node
     if type(plugin).effect is not Plugin.effect
@@ -26,7 +26,7 @@ TELLING = sorted(
 
 
 def test_all_cross_node_plugins_declare_effects():
-    assert TELLING == [
+    assert DECLARING == [
         "DynamicResources",
         "InterPodAffinity",
         "NodeVolumeLimits",
@@ -36,7 +36,7 @@ def test_all_cross_node_plugins_declare_effects():
     ]
 
 
-@given(st.integers(0, 1 << 20), st.sampled_from(TELLING))
+@given(st.integers(0, 1 << 20), st.sampled_from(DECLARING))
 @settings(max_examples=30)
 def test_pods_with_equal_effects_affect_the_same_pods_if_one_fact_differs(seed, name):
     fleet = sample_fleet(seed, nodes=5, pods=6)

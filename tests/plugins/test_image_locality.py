@@ -87,9 +87,9 @@ def test_all_nodes_count_and_not_only_feasible_ones():
     table = with_images({"a:1": 5}, {"a:1": 5})
     nothing = np.zeros(2, dtype=np.bool_)
 
-    told = found_before_score(PLUGIN, table.classes.pod_class(wanting("a:1")), table, nothing)
+    found = found_before_score(PLUGIN, table.classes.pod_class(wanting("a:1")), table, nothing)
 
-    assert told == ImageNodes((("a:1", 2, 0, 5),))
+    assert found == ImageNodes((("a:1", 2, 0, 5),))
 
 
 @given(clusters, pods)

@@ -52,9 +52,9 @@ def test_a_row_counts_all_nodes_after_a_change():
 def test_a_summary_lists_nodes_that_were_added_late():
     table = grown_table()
 
-    told = found_before_score(PLUGIN, table.classes.pod_class(WANTING), table)
+    found = found_before_score(PLUGIN, table.classes.pod_class(WANTING), table)
 
-    assert told.late == (("app:v1", 2), ("app:v1", 3))
+    assert found.late == (("app:v1", 2), ("app:v1", 3))
 
 
 @pytest.mark.parametrize("path_name", ["plain", "batches", "batches+kernel", "1", "3"])

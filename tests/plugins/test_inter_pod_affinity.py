@@ -121,8 +121,8 @@ def raw_scores(plugin, state, pod_class, table):
 
 def refused(world, facts, **options):
     """Return {node: reason} of the refused nodes."""
-    _, told, *_ = Asked(world, **options).ask(facts)
-    return {name: reason for name, reason in told.items() if reason}
+    _, message, *_ = Asked(world, **options).ask(facts)
+    return {name: reason for name, reason in message.items() if reason}
 
 
 def scored(world, facts, **options):
@@ -321,7 +321,7 @@ def test_an_invalid_term_makes_the_pod_unresolvable():
 
 def test_every_invalid_group_of_terms_is_reported():
     asking = pod(
-        pod_affinity=(aff(error="one"), aff(error="never told")),
+        pod_affinity=(aff(error="one"), aff(error="not reported")),
         pod_anti_affinity=(aff(error="two"),),
         preferred_pod_affinity=(aff(error="three", weight=1),),
         preferred_pod_anti_affinity=(aff(error="four", weight=1),),
@@ -329,12 +329,12 @@ def test_every_invalid_group_of_terms_is_reported():
 
     status, _, scoring, *_ = Asked(TWO_ZONES).ask(asking)
 
-    told = (
+    message = (
         "[requiredAffinityTerms: one, requiredAntiAffinityTerms: two, "
         "preferredAffinityTerms: three, preferredAntiAffinityTerms: four]"
     )
-    assert status == unresolvable(f"parsing pod: {told}")
-    assert (scoring.code, scoring.reasons) == (Code.ERROR, (f"failed to parse pod: {told}",))
+    assert status == unresolvable(f"parsing pod: {message}")
+    assert (scoring.code, scoring.reasons) == (Code.ERROR, (f"failed to parse pod: {message}",))
 
 
 def test_a_running_pod_loses_only_its_invalid_group_of_terms():
@@ -608,11 +608,11 @@ def expected(world, facts, args):
 def worded(answer):
     """Return a result of `Asked.ask` with its statuses in the form of `expected`."""
     filtering, refusals, scoring, raw, normalized = answer
-    said = [
+    texts = [
         "" if each.is_success else upstream.SKIP if each.is_skip else each.message
         for each in (filtering, scoring)
     ]
-    return said[0], refusals, said[1], raw, normalized
+    return texts[0], refusals, texts[1], raw, normalized
 
 
 @given(worlds, pods, arguments)

@@ -51,7 +51,7 @@ def test_plugins_register_upstreams_events(plugin, labels):
 
 class TestNodeResourcesFit:
     @pytest.mark.parametrize(
-        ("old", "new", "word"),
+        ("old", "new", "expected"),
         [
             (None, node(cpu=100), QUEUE),
             (None, node(cpu=99), SKIP),
@@ -63,8 +63,8 @@ class TestNodeResourcesFit:
             (node(cpu=100), node(cpu=100, labels={"a": "b"}), SKIP),
         ],
     )
-    def test_a_node_with_more_wanted_resources_that_fits_the_pod_helps(self, old, new, word):
-        assert asked(FIT.after_node_change, pod(cpu=100), old=old, new=new) == word
+    def test_a_node_with_more_wanted_resources_that_fits_the_pod_helps(self, old, new, expected):
+        assert asked(FIT.after_node_change, pod(cpu=100), old=old, new=new) == expected
 
     def test_ignored_resources_count_for_the_hint(self):
         ignoring = NodeResourcesFit(NodeResourcesFitArgs(ignored_resources=("example.com/gpu",)))
@@ -72,18 +72,18 @@ class TestNodeResourcesFit:
         assert asked(ignoring.after_node_change, wants, new=node()) == SKIP
 
     @pytest.mark.parametrize(
-        ("gone", "word"),
+        ("gone", "expected"),
         [
             (on_node(pod()), QUEUE),
             (waiting(pod()), SKIP),
             (waiting(pod(nominated_node_name="n1")), QUEUE),
         ],
     )
-    def test_a_deleted_pod_helps_if_it_was_on_a_node_or_nominated(self, gone, word):
-        assert asked(FIT.after_pod_event, pod(cpu=100), old=gone) == word
+    def test_a_deleted_pod_helps_if_it_was_on_a_node_or_nominated(self, gone, expected):
+        assert asked(FIT.after_pod_event, pod(cpu=100), old=gone) == expected
 
     @pytest.mark.parametrize(
-        ("old", "new", "word"),
+        ("old", "new", "expected"),
         [
             (on_node(pod(cpu=2)), on_node(pod(cpu=1)), QUEUE),
             (on_node(pod(cpu=2)), on_node(pod()), QUEUE),
@@ -93,9 +93,9 @@ class TestNodeResourcesFit:
         ],
     )
     def test_a_pod_on_a_node_that_requests_less_helps_pods_that_lack_the_resource(
-        self, old, new, word
+        self, old, new, expected
     ):
-        assert asked(FIT.after_pod_event, pod(cpu=100, memory=0), old=old, new=new) == word
+        assert asked(FIT.after_pod_event, pod(cpu=100, memory=0), old=old, new=new) == expected
 
     def test_a_pod_whose_own_requests_decrease_is_tried_again(self):
         old, new = waiting(pod(cpu=2)), waiting(pod(cpu=1))
@@ -106,7 +106,7 @@ class TestNodeAffinity:
     SSD = pod(node_selector={"disk": "ssd"})
 
     @pytest.mark.parametrize(
-        ("old", "new", "word"),
+        ("old", "new", "expected"),
         [
             (None, node(labels={"disk": "ssd"}), QUEUE),
             (None, node(), SKIP),
@@ -115,13 +115,13 @@ class TestNodeAffinity:
             (node(labels={"disk": "ssd"}), node(), SKIP),
         ],
     )
-    def test_a_node_that_newly_matches_helps(self, old, new, word):
-        assert asked(AFFINITY.after_node_change, self.SSD, old=old, new=new) == word
+    def test_a_node_that_newly_matches_helps(self, old, new, expected):
+        assert asked(AFFINITY.after_node_change, self.SSD, old=old, new=new) == expected
 
-    @pytest.mark.parametrize(("terms", "word"), [((), SKIP), (None, QUEUE)])
-    def test_an_empty_list_of_terms_matches_nothing(self, terms, word):
+    @pytest.mark.parametrize(("terms", "expected"), [((), SKIP), (None, QUEUE)])
+    def test_an_empty_list_of_terms_matches_nothing(self, terms, expected):
         wants = pod(required_node_terms=terms)
-        assert asked(AFFINITY.after_node_change, wants, new=node()) == word
+        assert asked(AFFINITY.after_node_change, wants, new=node()) == expected
 
     def test_one_matching_required_term_is_enough(self):
         wants = pod(required_node_terms=(term(require("disk", "In", "ssd")), named("n1")))
@@ -150,7 +150,7 @@ class TestNodeAffinity:
 
 class TestTaintToleration:
     @pytest.mark.parametrize(
-        ("old", "new", "word"),
+        ("old", "new", "expected"),
         [
             (None, node(), QUEUE),
             (None, node(taints=(taint("gpu"),)), SKIP),
@@ -160,22 +160,22 @@ class TestTaintToleration:
             (node(), node(taints=(taint("gpu"),)), SKIP),
         ],
     )
-    def test_a_node_without_its_last_untolerated_taint_helps(self, old, new, word):
+    def test_a_node_without_its_last_untolerated_taint_helps(self, old, new, expected):
         wants = pod(tolerations=(tolerate("ok", operator="Exists"),))
-        assert asked(TAINTS.after_node_change, wants, old=old, new=new) == word
+        assert asked(TAINTS.after_node_change, wants, old=old, new=new) == expected
 
-    @pytest.mark.parametrize(("own", "word"), [(True, QUEUE), (False, SKIP)])
-    def test_a_pod_with_more_tolerations_is_tried_again(self, own, word):
+    @pytest.mark.parametrize(("own", "expected"), [(True, QUEUE), (False, SKIP)])
+    def test_a_pod_with_more_tolerations_is_tried_again(self, own, expected):
         new = waiting(pod())
         hint = TAINTS.after_pod_toleration_change
-        assert asked(hint, pod(), old=new, new=new, own=own) == word
+        assert asked(hint, pod(), old=new, new=new, own=own) == expected
 
 
 class TestNodeUnschedulable:
     SHUT = node(unschedulable=True)
 
     @pytest.mark.parametrize(
-        ("old", "new", "word"),
+        ("old", "new", "expected"),
         [
             (None, node(), QUEUE),
             (None, SHUT, SKIP),
@@ -184,28 +184,28 @@ class TestNodeUnschedulable:
             (node(), node(), SKIP),
         ],
     )
-    def test_an_uncordoned_node_helps(self, old, new, word):
-        assert asked(CORDONS.after_node_change, pod(), old=old, new=new) == word
+    def test_an_uncordoned_node_helps(self, old, new, expected):
+        assert asked(CORDONS.after_node_change, pod(), old=old, new=new) == expected
 
     @pytest.mark.parametrize(
-        ("key", "own", "word"),
+        ("key", "own", "expected"),
         [
             ("node.kubernetes.io/unschedulable", True, QUEUE),
             ("node.kubernetes.io/unschedulable", False, SKIP),
             ("other", True, SKIP),
         ],
     )
-    def test_a_pod_that_newly_tolerates_cordons_is_tried_again(self, key, own, word):
+    def test_a_pod_that_newly_tolerates_cordons_is_tried_again(self, key, own, expected):
         new = waiting(pod(tolerations=(tolerate(key, operator="Exists"),)))
         hint = CORDONS.after_pod_toleration_change
-        assert asked(hint, new.facts, old=waiting(pod()), new=new, own=own) == word
+        assert asked(hint, new.facts, old=waiting(pod()), new=new, own=own) == expected
 
 
 class TestNodePorts:
     WANTS = pod(host_ports=(HostPort("0.0.0.0", "TCP", 80),))
 
     @pytest.mark.parametrize(
-        ("gone", "word"),
+        ("gone", "expected"),
         [
             (on_node(pod(host_ports=(HostPort("10.0.0.1", "TCP", 80),))), QUEUE),
             (on_node(pod(host_ports=(HostPort("10.0.0.1", "UDP", 80),))), SKIP),
@@ -213,8 +213,8 @@ class TestNodePorts:
             (waiting(WANTS), SKIP),
         ],
     )
-    def test_a_deleted_pod_with_a_wanted_port_helps(self, gone, word):
-        assert asked(PORTS.after_pod_deleted, self.WANTS, old=gone) == word
+    def test_a_deleted_pod_with_a_wanted_port_helps(self, gone, expected):
+        assert asked(PORTS.after_pod_deleted, self.WANTS, old=gone) == expected
 
     def test_a_deleted_nominated_pod_with_a_wanted_port_helps(self):
         ports = self.WANTS.host_ports
@@ -223,23 +223,23 @@ class TestNodePorts:
 
 
 class TestOthers:
-    @pytest.mark.parametrize(("own", "word"), [(True, QUEUE), (False, SKIP)])
-    def test_removed_gates_help_their_own_pod(self, own, word):
+    @pytest.mark.parametrize(("own", "expected"), [(True, QUEUE), (False, SKIP)])
+    def test_removed_gates_help_their_own_pod(self, own, expected):
         hint = SchedulingGates().after_gates_eliminated
-        assert asked(hint, pod(), old=waiting(pod()), new=waiting(pod()), own=own) == word
+        assert asked(hint, pod(), old=waiting(pod()), new=waiting(pod()), own=own) == expected
 
     def test_preemption_leaves_hints_to_the_plugins_that_refused(self):
         assert asked(PREEMPTION.after_pod_deleted, pod(), old=on_node(pod())) == SKIP
 
     @pytest.mark.parametrize(
-        ("new", "own", "word"),
+        ("new", "own", "expected"),
         [
             (pod(), True, QUEUE),
             (pod(), False, SKIP),
             (pod(device_claims=(PodClaim("gpu", template_name="t"),)), True, SKIP),
         ],
     )
-    def test_created_resource_claims_help_their_own_pod(self, new, own, word):
+    def test_created_resource_claims_help_their_own_pod(self, new, own, expected):
         plugin = DynamicResources(DynamicResourcesArgs(), Handle(PodClasses()))
         found = asked(plugin.after_pod_change, pod(), old=waiting(pod()), new=waiting(new), own=own)
-        assert found == word
+        assert found == expected

@@ -35,10 +35,10 @@ def scored(**args):
         ({"present_labels": ("nobody",)}, set()),
     ],
 )
-def test_a_node_fits_with_all_present_labels_and_no_absent_one_whatever_the_values(args, fitting):
-    told = filtered(**args)
+def test_a_node_fits_with_all_present_labels_and_no_absent_one_at_any_values(args, fitting):
+    result = filtered(**args)
 
-    assert told == [None if name in fitting else REFUSED for name in NODES.names]
+    assert result == [None if name in fitting else REFUSED for name in NODES.names]
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ def test_for_three_fractions_the_standard_deviation_counts():
     )
 
 
-def test_of_three_resources_two_present_ones_count_as_two():
+def test_two_present_ones_of_three_resources_count_as_two():
     plugin = balanced("cpu", "memory", GPU)
     wanted = pod(cpu=3000, memory=2 * GIB, others={GPU: 1})
 

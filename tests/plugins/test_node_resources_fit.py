@@ -40,22 +40,22 @@ def busy_node(*on_node, **facts):
     return table
 
 
-def said(wanted, table, plugin=FIT):
+def by_row(wanted, table, plugin=FIT):
     return filter_with(plugin, wanted, table)
 
 
 def test_a_request_of_the_free_amount_fits_and_one_more_does_not():
     table = busy_node(pod(cpu=1500, memory=5 * GIB), cpu=4000, memory=8 * GIB)
 
-    assert said(pod(cpu=2500, memory=3 * GIB), table) == [None]
-    assert said(pod(cpu=2501), table) == [refused("Insufficient cpu")]
-    assert said(pod(memory=3 * GIB + 1), table) == [refused("Insufficient memory")]
+    assert by_row(pod(cpu=2500, memory=3 * GIB), table) == [None]
+    assert by_row(pod(cpu=2501), table) == [refused("Insufficient cpu")]
+    assert by_row(pod(memory=3 * GIB + 1), table) == [refused("Insufficient memory")]
 
 
 def test_all_insufficient_resources_are_reported():
     table = busy_node(pod(cpu=4000, memory=8 * GIB), pods=1)
 
-    ((code, reasons),) = said(pod(cpu=1, memory=1), table)
+    ((code, reasons),) = by_row(pod(cpu=1, memory=1), table)
 
     assert code == "Unschedulable"
     assert reasons == ("Too many pods", "Insufficient cpu", "Insufficient memory")
@@ -64,9 +64,9 @@ def test_all_insufficient_resources_are_reported():
 def test_a_request_above_the_nodes_capacity_is_unresolvable():
     table = busy_node(pod(memory=8 * GIB), cpu=4000)
 
-    assert said(pod(cpu=4001), table) == [hopeless("Insufficient cpu")]
-    assert said(pod(cpu=4000), table) == [None]
-    assert said(pod(cpu=4001, memory=1), table) == [
+    assert by_row(pod(cpu=4001), table) == [hopeless("Insufficient cpu")]
+    assert by_row(pod(cpu=4000), table) == [None]
+    assert by_row(pod(cpu=4001, memory=1), table) == [
         hopeless("Insufficient cpu", "Insufficient memory")
     ]
 
@@ -74,44 +74,44 @@ def test_a_request_above_the_nodes_capacity_is_unresolvable():
 def test_a_node_with_the_maximum_of_pods_refuses_even_a_pod_without_requests():
     table = busy_node(pod(), pod(), pods=2)
 
-    assert said(pod(), table) == [refused("Too many pods")]
-    assert said(pod(cpu=0, memory=0), table) == [refused("Too many pods")]
+    assert by_row(pod(), table) == [refused("Too many pods")]
+    assert by_row(pod(cpu=0, memory=0), table) == [refused("Too many pods")]
 
 
 def test_a_node_with_a_maximum_of_zero_pods_is_resolvable():
-    assert said(pod(), busy_node(pods=0)) == [refused("Too many pods")]
+    assert by_row(pod(), busy_node(pods=0)) == [refused("Too many pods")]
 
 
 def test_a_pod_that_requests_nothing_fits_on_an_overfull_node():
     table = busy_node(pod(cpu=9000, memory=9 * GIB), cpu=4000)
 
-    assert said(pod(), table) == said(pod(cpu=0, memory=0, others={GPU: 0}), table) == [None]
-    assert said(pod(cpu=1), table) == [refused("Insufficient cpu")]
+    assert by_row(pod(), table) == by_row(pod(cpu=0, memory=0, others={GPU: 0}), table) == [None]
+    assert by_row(pod(cpu=1), table) == [refused("Insufficient cpu")]
 
 
 def test_a_zero_request_among_others_is_not_checked():
     table = busy_node(pod(memory=9 * GIB), memory=8 * GIB)
 
-    assert said(pod(cpu=1, memory=0), table) == [None]
+    assert by_row(pod(cpu=1, memory=0), table) == [None]
 
 
 def test_scoring_defaults_do_not_count_for_fitting():
     table = busy_node(*[pod()] * 100, cpu=100)
 
-    assert said(pod(cpu=100), table) == [None]
+    assert by_row(pod(cpu=100), table) == [None]
 
 
 @pytest.mark.parametrize("resource", [GPU, HUGE, "ephemeral-storage", "attachable-volumes-x"])
 def test_other_resources_are_counted_alike(resource):
     table = busy_node(pod(others={resource: 1}), others={resource: 3})
 
-    assert said(pod(others={resource: 2}), table) == [None]
-    assert said(pod(others={resource: 3}), table) == [refused(f"Insufficient {resource}")]
-    assert said(pod(others={resource: 4}), table) == [hopeless(f"Insufficient {resource}")]
+    assert by_row(pod(others={resource: 2}), table) == [None]
+    assert by_row(pod(others={resource: 3}), table) == [refused(f"Insufficient {resource}")]
+    assert by_row(pod(others={resource: 4}), table) == [hopeless(f"Insufficient {resource}")]
 
 
 def test_a_resource_that_no_node_has_is_unresolvable():
-    assert said(pod(others={GPU: 1}), busy_node()) == [hopeless(f"Insufficient {GPU}")]
+    assert by_row(pod(others={GPU: 1}), busy_node()) == [hopeless(f"Insufficient {GPU}")]
 
 
 def test_ignored_resources_and_groups_are_not_checked():
@@ -122,9 +122,9 @@ def test_ignored_resources_and_groups_are_not_checked():
     )
     table = busy_node()
 
-    assert said(pod(others={"example.com/ignored": 1}), table, plugin) == [None]
-    assert said(pod(others={"ignored.io/any": 1}), table, plugin) == [None]
-    assert said(pod(others={"notignored.io/any": 1}), table, plugin) == [
+    assert by_row(pod(others={"example.com/ignored": 1}), table, plugin) == [None]
+    assert by_row(pod(others={"ignored.io/any": 1}), table, plugin) == [None]
+    assert by_row(pod(others={"notignored.io/any": 1}), table, plugin) == [
         hopeless("Insufficient notignored.io/any")
     ]
 
@@ -132,8 +132,8 @@ def test_ignored_resources_and_groups_are_not_checked():
 def test_only_extended_resources_can_be_ignored():
     plugin = NodeResourcesFit(NodeResourcesFitArgs(ignored_resources=("cpu", HUGE)))
 
-    assert said(pod(cpu=9000), busy_node(), plugin) == [hopeless("Insufficient cpu")]
-    assert said(pod(others={HUGE: 1}), busy_node(), plugin) == [hopeless(f"Insufficient {HUGE}")]
+    assert by_row(pod(cpu=9000), busy_node(), plugin) == [hopeless("Insufficient cpu")]
+    assert by_row(pod(others={HUGE: 1}), busy_node(), plugin) == [hopeless(f"Insufficient {HUGE}")]
 
 
 def test_rows_with_the_same_shortage_share_a_status():
@@ -157,7 +157,7 @@ def test_any_number_of_insufficient_resources_is_reported(count):
     )
     put(table, "n3", pod(others={names[0]: 1}))
 
-    assert said(wanted, table) == [
+    assert by_row(wanted, table) == [
         hopeless("Too many pods", *(f"Insufficient {name}" for name in names)),
         None,
         hopeless(f"Insufficient {names[0]}", f"Insufficient {names[-1]}"),
@@ -170,7 +170,7 @@ def test_no_row_passes_if_many_resources_are_insufficient():
     table = table_of(node("n1", others=dict.fromkeys(names, 1)))
     put(table, "n1", pod(others=dict.fromkeys(names, 1)))
 
-    assert said(pod(others=dict.fromkeys(names, 1)), table) == [
+    assert by_row(pod(others=dict.fromkeys(names, 1)), table) == [
         refused(*(f"Insufficient {name}" for name in names))
     ]
 
@@ -212,7 +212,7 @@ def test_filtering_equals_upstreams_for_any_pods_and_nodes(cluster, wanted, igno
 def admitted_one_by_one(wanted, rows, table):
     """Return how many pods pass Filter if each is placed before the next is filtered."""
     for number, (facts, row) in enumerate(zip(wanted, rows, strict=True)):
-        if said(facts, table)[row] is not None:
+        if by_row(facts, table)[row] is not None:
             return number
         put(table, table.names[row], facts)
     return len(rows)
@@ -266,34 +266,38 @@ class TestLeftToDevices:
             NodeResourcesFitArgs(), Handle(PodClasses(), facts, gates=DeviceGates(**gates))
         )
 
-    def said(self, wanted, offered=None, **gates):
-        return said(wanted, busy_node(others=offered), self.plugin(**gates))
+    def by_row(self, wanted, offered=None, **gates):
+        return by_row(wanted, busy_node(others=offered), self.plugin(**gates))
 
     def test_an_extended_resource_of_a_class_counts_only_where_it_is_offered(self):
-        assert self.said(self.SERVED) == [None]
-        assert self.said(self.SERVED, {GPU: 1}) == [None]
-        assert self.said(self.SERVED, {GPU: 0}) == [hopeless(f"Insufficient {GPU}")]
-        assert self.said(self.SERVED, taints=True) == [hopeless(f"Insufficient {GPU}")], "gate off"
+        assert self.by_row(self.SERVED) == [None]
+        assert self.by_row(self.SERVED, {GPU: 1}) == [None]
+        assert self.by_row(self.SERVED, {GPU: 0}) == [hopeless(f"Insufficient {GPU}")]
+        assert self.by_row(self.SERVED, taints=True) == [hopeless(f"Insufficient {GPU}")], (
+            "gate off"
+        )
 
     def test_other_resources_of_the_pod_count(self):
         other = "example.org/other"
         wants = replace(self.SERVED, requests=(*self.SERVED.requests, (other, 1)))
-        assert self.said(wants) == [hopeless(f"Insufficient {other}")]
-        assert self.said(replace(self.SERVED, requests=(("cpu", 10**9), (GPU, 1)))) == [
+        assert self.by_row(wants) == [hopeless(f"Insufficient {other}")]
+        assert self.by_row(replace(self.SERVED, requests=(("cpu", 10**9), (GPU, 1)))) == [
             hopeless("Insufficient cpu")
         ]
 
     def test_a_pod_without_claim_for_it_is_checked(self):
-        assert self.said(pod(others={GPU: 1})) == [hopeless(f"Insufficient {GPU}")]
+        assert self.by_row(pod(others={GPU: 1})) == [hopeless(f"Insufficient {GPU}")]
 
     def test_without_extended_resources_no_other_resource_counts_where_it_is_not_offered(self):
         for name in (HUGE, self.IMPLICIT, "attachable-volumes-x"):
-            assert self.said(pod(others={name: 1})) == [None]
-            assert self.said(pod(others={name: 2}), {name: 1}) == [hopeless(f"Insufficient {name}")]
+            assert self.by_row(pod(others={name: 1})) == [None]
+            assert self.by_row(pod(others={name: 2}), {name: 1}) == [
+                hopeless(f"Insufficient {name}")
+            ]
 
     def test_with_an_extended_resource_only_those_of_classes_are_left(self):
         both = {self.IMPLICIT: 1, HUGE: 1, GPU: 1}
-        assert self.said(pod(others=both)) == [
+        assert self.by_row(pod(others=both)) == [
             hopeless(f"Insufficient {GPU}", f"Insufficient {HUGE}")
         ]
 

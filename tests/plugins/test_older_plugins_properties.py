@@ -79,8 +79,8 @@ class Asked:
             return None
         scores = plugin.score(state, pod_class, table)
         assert scores.dtype == np.int64
-        told = dict(zip(table.names, scores.tolist(), strict=True))
-        return {name: score for name, score in told.items() if name in feasible}
+        by_name = dict(zip(table.names, scores.tolist(), strict=True))
+        return {name: score for name, score in by_name.items() if name in feasible}
 
 
 def spreader(owning):
@@ -103,9 +103,9 @@ def test_selector_spread_scores_like_upstream_in_any_order_of_nodes(owning, node
     names, feasible = some(nodes, random)
     expected = selector_spread(pending, feasible, owning)
 
-    told = Asked(spreader(owning), nodes, random).scores(pending, names)
+    actual = Asked(spreader(owning), nodes, random).scores(pending, names)
 
-    assert told == expected
+    assert actual == expected
 
 
 @given(selecting, clusters(), pending_pods, label_lists, randoms)
@@ -114,9 +114,9 @@ def test_service_affinity_filters_like_upstream_in_any_order_of_nodes(
 ):
     expected = service_affinity_filter(pending, nodes, owning, labels)
 
-    told = Asked(affine(owning, labels), nodes, random).passing(pending)
+    actual = Asked(affine(owning, labels), nodes, random).passing(pending)
 
-    assert told == expected
+    assert actual == expected
 
 
 @given(selecting, clusters(), pending_pods, label_lists, randoms)
@@ -126,9 +126,9 @@ def test_service_affinity_scores_like_upstream_in_any_order_of_nodes(
     names, feasible = some(nodes, random)
     expected = service_affinity_scores(pending, feasible, owning, labels)
 
-    told = Asked(affine(owning, (), labels), nodes, random).scores(pending, names)
+    actual = Asked(affine(owning, (), labels), nodes, random).scores(pending, names)
 
-    assert told == expected
+    assert actual == expected
 
 
 @given(selecting, clusters(), pending_pods, pending_pods, label_lists, label_lists)
@@ -178,7 +178,7 @@ def profiles_of(owning, affinity, spread):
     return build
 
 
-def told(decision):
+def contents(decision):
     return decision.node_name, decision.total, decision.feasible, decision.best
 
 
@@ -197,7 +197,7 @@ def decided(path, nodes, wanted):
         decisions = path.decide(left)
         found += decisions
         left = left[len(decisions) :]
-    return [told(each) for each in found]
+    return [contents(each) for each in found]
 
 
 @given(

@@ -51,7 +51,7 @@ WITHOUT_WEB = pod(pod_anti_affinity=(near(app="web"),))
 
 class TestInterPodAffinity:
     @pytest.mark.parametrize(
-        ("wants", "old", "new", "word"),
+        ("wants", "old", "new", "expected"),
         [
             (WITH_WEB, None, WEB, QUEUE),
             (WITH_WEB, None, DB, SKIP),
@@ -67,10 +67,10 @@ class TestInterPodAffinity:
         ],
     )
     def test_pods_that_newly_match_affinity_or_no_longer_anti_affinity_help(
-        self, wants, old, new, word
+        self, wants, old, new, expected
     ):
         seen = {k: v and on_node(v) for k, v in (("old", old), ("new", new))}
-        assert asked(affinity_hints.after_pod_change, wants, **seen) == word
+        assert asked(affinity_hints.after_pod_change, wants, **seen) == expected
 
     @pytest.mark.parametrize(
         ("old", "new"),
@@ -93,7 +93,7 @@ class TestInterPodAffinity:
         assert asked(affinity_hints.after_pod_change, wants, new=new) == SKIP
 
     @pytest.mark.parametrize(
-        ("wants", "old", "new", "word"),
+        ("wants", "old", "new", "expected"),
         [
             (WITH_WEB, None, {ZONE: "a"}, QUEUE),
             (WITH_WEB, None, {}, SKIP),
@@ -108,10 +108,10 @@ class TestInterPodAffinity:
             (pod(), None, {ZONE: "a"}, SKIP),
         ],
     )
-    def test_nodes_that_join_or_leave_a_topology_domain_help(self, wants, old, new, word):
+    def test_nodes_that_join_or_leave_a_topology_domain_help(self, wants, old, new, expected):
         before = None if old is None else node(labels=old)
         hint = affinity_hints.after_node_change
-        assert asked(hint, wants, old=before, new=node(labels=new)) == word
+        assert asked(hint, wants, old=before, new=node(labels=new)) == expected
 
     @pytest.mark.parametrize("field", ["pod_affinity", "pod_anti_affinity"])
     def test_an_invalid_term_gives_an_error(self, field):
@@ -128,7 +128,7 @@ SPREADS_WEB = pod(spread_constraints=(spread(app="web"),))
 
 class TestPodTopologySpread:
     @pytest.mark.parametrize(
-        ("old", "new", "word"),
+        ("old", "new", "expected"),
         [
             (None, WEB, QUEUE),
             (None, DB, SKIP),
@@ -140,9 +140,9 @@ class TestPodTopologySpread:
             (None, pod(labels={"app": "web"}, namespace="other"), SKIP),
         ],
     )
-    def test_pods_that_newly_count_or_no_longer_count_help(self, old, new, word):
+    def test_pods_that_newly_count_or_no_longer_count_help(self, old, new, expected):
         seen = {k: v and on_node(v) for k, v in (("old", old), ("new", new))}
-        assert asked(SPREAD.after_pod_change, SPREADS_WEB, **seen) == word
+        assert asked(SPREAD.after_pod_change, SPREADS_WEB, **seen) == expected
 
     def test_other_pods_without_a_node_do_not_help_spreading(self):
         assert asked(SPREAD.after_pod_change, SPREADS_WEB, old=waiting(WEB)) == SKIP
@@ -151,13 +151,13 @@ class TestPodTopologySpread:
         assert asked(SPREAD.after_pod_change, SPREADS_WEB, old=old, new=new, own=True) == QUEUE
 
     @pytest.mark.parametrize(
-        ("policy", "own", "word"),
+        ("policy", "own", "expected"),
         [("Honor", True, QUEUE), ("Ignore", True, SKIP), ("Honor", False, SKIP)],
     )
-    def test_more_tolerations_of_the_pod_itself_help_if_taints_count(self, policy, own, word):
+    def test_more_tolerations_of_the_pod_itself_help_if_taints_count(self, policy, own, expected):
         wants = pod(spread_constraints=(spread(taints=policy, app="web"),))
         old, new = waiting(pod()), waiting(pod(tolerations=(tolerate("a"),)))
-        assert asked(SPREAD.after_pod_change, wants, old=old, new=new, own=own) == word
+        assert asked(SPREAD.after_pod_change, wants, old=old, new=new, own=own) == expected
 
     def test_soft_constraints_do_not_count(self):
         wants = pod(spread_constraints=(spread(when="ScheduleAnyway", app="web"),))
@@ -179,7 +179,7 @@ class TestPodTopologySpread:
         assert asked(plugin.after_pod_change, DB, new=on_node(WEB)) == SKIP
 
     @pytest.mark.parametrize(
-        ("old", "new", "word"),
+        ("old", "new", "expected"),
         [
             (None, node(labels={ZONE: "a"}), QUEUE),
             (None, node(), SKIP),
@@ -193,8 +193,8 @@ class TestPodTopologySpread:
             (node(), node(taints=(taint("t"),)), SKIP),
         ],
     )
-    def test_added_removed_and_changed_nodes_with_all_keys_help(self, old, new, word):
-        assert asked(SPREAD.after_node_change, SPREADS_WEB, old=old, new=new) == word
+    def test_added_removed_and_changed_nodes_with_all_keys_help(self, old, new, expected):
+        assert asked(SPREAD.after_node_change, SPREADS_WEB, old=old, new=new) == expected
 
     def test_for_a_pod_without_constraints_every_node_has_all_keys(self):
         assert asked(SPREAD.after_node_change, pod(), new=node()) == QUEUE

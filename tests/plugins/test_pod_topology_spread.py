@@ -97,8 +97,8 @@ def filtered(facts, table, plugin=None):
     result = plugin.filter(state, pod_class, table)
     if result.codes is None:
         return [None] * len(table)
-    told = [None, *((each.code.upstream_name, each.reasons) for each in result.statuses)]
-    return [told[code] for code in result.codes.tolist()]
+    per_code = [None, *((each.code.upstream_name, each.reasons) for each in result.statuses)]
+    return [per_code[code] for code in result.codes.tolist()]
 
 
 def scored(facts, table, plugin=None, feasible=None):
@@ -453,9 +453,9 @@ def affects(facts, placed):
 def test_a_pod_with_hard_constraints_is_affected_by_pods_that_its_selectors_count():
     hard = web(constraint())
 
-    assert affects(hard, web())
-    assert not affects(hard, web(app="db"))
-    assert not affects(hard, web(namespace="other"))
+    assert affects(hard, web()), "a pod with the selected labels"
+    assert not affects(hard, web(app="db")), "a pod with other labels"
+    assert not affects(hard, web(namespace="other")), "a pod of another namespace"
     assert not affects(hard, web(is_terminating=True))
     assert not affects(web(constraint(selector=EVERYTHING)), web())
 

@@ -213,8 +213,8 @@ def rows_in(table, names):
 def refusals(result, table):
     if result.codes is None:
         return [None] * len(table)
-    said = [None, *((s.code.upstream_name, s.reasons[0]) for s in result.statuses)]
-    return [said[code] for code in result.codes.tolist()]
+    per_code = [None, *((s.code.upstream_name, s.reasons[0]) for s in result.statuses)]
+    return [per_code[code] for code in result.codes.tolist()]
 
 
 def shuffled(nodes, random):
@@ -232,12 +232,12 @@ def test_hard_constraints_refuse_like_upstream_in_any_order_of_nodes(
     args, owning, spreader = settings
     expected = filter_nodes(spreader, pending, nodes)
 
-    told = Asked(args, ClusterFacts((), owning), shuffled(nodes, random)).filter(pending)
+    actual = Asked(args, ClusterFacts((), owning), shuffled(nodes, random)).filter(pending)
 
     if expected is None:
-        assert told is None
+        assert actual is None
     else:
-        assert told == dict(zip((each.facts.name for each in nodes), expected, strict=True))
+        assert actual == dict(zip((each.facts.name for each in nodes), expected, strict=True))
 
 
 @given(settings_of_plugin(), clusters(), pending_pods, randoms)
@@ -248,9 +248,9 @@ def test_soft_constraints_score_like_upstream_in_any_order_of_nodes(
     feasible = {each.facts.name for each in nodes if random.random() < 0.7}
     expected = score_nodes(spreader, pending, nodes, feasible)
 
-    told = Asked(args, ClusterFacts((), owning), shuffled(nodes, random)).score(pending, feasible)
+    actual = Asked(args, ClusterFacts((), owning), shuffled(nodes, random)).score(pending, feasible)
 
-    assert told == expected
+    assert actual == expected
 
 
 @given(settings_of_plugin(), clusters(), pending_pods, pending_pods)
@@ -343,7 +343,7 @@ def decided(path, nodes, wanted):
         decisions = path.decide(left)
         found += decisions
         left = left[len(decisions) :]
-    return [told(each) for each in found]
+    return [contents(each) for each in found]
 
 
 @given(st.lists(spread_pods, min_size=1, max_size=12))
@@ -361,6 +361,6 @@ def test_batches_decide_like_single_pods_in_turn(pods):
     assert together == alone
 
 
-def told(decision):
+def contents(decision):
     refused = decision.diagnosis.message("") if decision.diagnosis else ""
     return (decision.node_name, decision.feasible, decision.total, decision.best, refused)

@@ -109,21 +109,21 @@ def test_a_pod_with_its_own_spread_constraints_is_skipped():
 
 def test_only_pods_on_feasible_nodes_are_counted():
     table = spread_over(0, 0)
-    told = plugin()
+    spread = plugin()
     pod_class = table.classes.pod_class(web())
 
     put(table, "n1", web())
 
-    assert found_before_score(told, pod_class, table) == CountsByZone(1, {})
-    assert found_before_score(told, pod_class, table, table.pod_count == 0) == CountsByZone(0, {})
+    assert found_before_score(spread, pod_class, table) == CountsByZone(1, {})
+    assert found_before_score(spread, pod_class, table, table.pod_count == 0) == CountsByZone(0, {})
 
 
 def test_any_placement_affects_a_spread_pod():
-    told, pod_class = plugin(), PodClasses().pod_class
+    spread, pod_class = plugin(), PodClasses().pod_class
 
-    assert is_affected(told, pod_class(web()), pod_class(pod()))
-    assert not is_affected(told, pod_class(pod()), pod_class(web()))
-    assert not is_affected(told, pod_class(web(spread_constraints=(OWN,))), pod_class(web()))
+    assert is_affected(spread, pod_class(web()), pod_class(pod()))
+    assert not is_affected(spread, pod_class(pod()), pod_class(web()))
+    assert not is_affected(spread, pod_class(web(spread_constraints=(OWN,))), pod_class(web()))
 
 
 def test_the_signature_is_the_selector_and_the_namespace():

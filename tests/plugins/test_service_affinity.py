@@ -48,17 +48,17 @@ def plugin(*labels, spread=(), selecting=(SERVICE,)):
     return ServiceAffinity(args, Handle(PodClasses(), ClusterFacts((), tuple(selecting))))
 
 
-def fitting(facts, table, told):
+def fitting(facts, table, affinity):
     """Return names of the nodes that pass; the others are refused with the one reason."""
     state = CycleState(len(table))
     pod_class = table.classes.pod_class(facts)
-    if told.pre_filter(state, pod_class, table).status.is_skip:
+    if affinity.pre_filter(state, pod_class, table).status.is_skip:
         return set(table.names)
-    result = told.filter(state, pod_class, table)
+    result = affinity.filter(state, pod_class, table)
     if result.codes is None:
         return set(table.names)
-    said = [None, *((each.code.upstream_name, each.reasons) for each in result.statuses)]
-    answers = [said[code] for code in result.codes.tolist()]
+    per_code = [None, *((each.code.upstream_name, each.reasons) for each in result.statuses)]
+    answers = [per_code[code] for code in result.codes.tolist()]
     assert set(answers) <= {None, REFUSED}
     return {name for name, each in zip(table.names, answers, strict=True) if each is None}
 
@@ -113,7 +113,7 @@ def test_the_first_pod_is_in_the_namespace_and_has_all_labels_of_the_new_one():
     assert fitting(web(labels={"rev": "2"}), table, plugin("zone")) == {"m3"}
 
 
-def test_of_several_pods_the_one_on_the_first_added_node_counts():
+def test_the_pod_on_the_first_added_node_counts():
     table = table_of(node("late", labels={"zone": "b"}))
     table.remove_node("late")
     table.add_node(node("late", labels={"zone": "b"}), 9)
@@ -124,29 +124,29 @@ def test_of_several_pods_the_one_on_the_first_added_node_counts():
     assert fitting(web(), table, plugin("zone")) == {"early"}
 
 
-def after(table, told, facts, name, **moves):
+def after(table, affinity, facts, name, **moves):
     """Return the nodes that fit a pod after pods of these kinds are added to a node or removed."""
     pod_class = table.classes.pod_class(facts)
     kinds = {"web": web(), "db": pod(labels={"app": "db"}), "far": web(namespace="far")}
     changes = {table.classes.pod_class(kinds[kind]): count for kind, count in moves.items()}
     row = table.view(np.array([table.row_of(name)]))
     state = CycleState(len(table))
-    before = found_before_filter(told, pod_class, table)
-    found = told.with_pods_moved(before, pod_class, row, changes)
-    state.write(told.name, found)
-    result = told.filter(state, pod_class, table)
+    before = found_before_filter(affinity, pod_class, table)
+    found = affinity.with_pods_moved(before, pod_class, row, changes)
+    state.write(affinity.name, found)
+    result = affinity.filter(state, pod_class, table)
     codes = [0] * len(table) if result.codes is None else result.codes.tolist()
     return {name for name, code in zip(table.names, codes, strict=True) if not code}
 
 
 def test_after_the_first_pods_are_removed_those_of_the_next_node_are_first():
-    table, told = machines(), plugin("region", "zone")
+    table, affinity = machines(), plugin("region", "zone")
     put(table, "m1", web(), web())
     put(table, "m3", web())
 
-    assert after(table, told, web(), "m1", web=-1) == {"m1"}
-    assert after(table, told, web(), "m1", web=-2) == {"m3"}
-    assert after(table, told, web(), "m3", web=-1) == {"m1"}
+    assert after(table, affinity, web(), "m1", web=-1) == {"m1"}
+    assert after(table, affinity, web(), "m1", web=-2) == {"m3"}
+    assert after(table, affinity, web(), "m3", web=-1) == {"m1"}
 
 
 def test_after_the_only_pods_are_removed_every_node_fits():
@@ -157,29 +157,31 @@ def test_after_the_only_pods_are_removed_every_node_fits():
 
 
 def test_a_new_pod_is_first_only_if_there_is_no_other():
-    table, told = machines(), plugin("zone")
-    assert after(table, told, web(), "m1", web=1) == {"m1"}
+    table, affinity = machines(), plugin("zone")
+    assert after(table, affinity, web(), "m1", web=1) == {"m1"}
 
     put(table, "m3", web())
 
-    assert after(table, told, web(), "m1", web=1) == {"m3"}
-    assert after(table, told, web(), "m3", web=1) == {"m3"}
+    assert after(table, affinity, web(), "m1", web=1) == {"m3"}
+    assert after(table, affinity, web(), "m3", web=1) == {"m3"}
 
 
 def test_moves_of_other_pods_do_not_change_the_result():
-    table, told = machines(), plugin("zone")
+    table, affinity = machines(), plugin("zone")
     put(table, "m1", web())
     pod_class = table.classes.pod_class
-    found = found_before_filter(told, pod_class(web()), table)
+    found = found_before_filter(affinity, pod_class(web()), table)
     row = table.view(np.array([0]))
 
     far = pod_class(web(namespace="far"))
-    assert told.with_pods_moved(found, pod_class(web()), row, {far: -1}) is found
+    assert affinity.with_pods_moved(found, pod_class(web()), row, {far: -1}) is found
     named = pod_class(web(node_selector={"zone": "z11"}))
-    none = found_before_filter(told, named, table)
-    assert told.with_pods_moved(none, named, row, {pod_class(web()): 1}) is none
+    none = found_before_filter(affinity, named, table)
+    assert affinity.with_pods_moved(none, named, row, {pod_class(web()): 1}) is none
     elsewhere = table.view(np.array([2]))
-    assert told.with_pods_moved(found, pod_class(web()), elsewhere, {pod_class(web()): 1}) is found
+    assert (
+        affinity.with_pods_moved(found, pod_class(web()), elsewhere, {pod_class(web()): 1}) is found
+    )
 
 
 @pytest.mark.parametrize(
@@ -205,9 +207,9 @@ def test_several_labels_contribute_equally_to_the_score():
     put(table, "m4", web())
     put(table, "m1", web())
 
-    told = score_with(plugin(spread=["region", "zone"]), web(), table)
+    scores = score_with(plugin(spread=["region", "zone"]), web(), table)
 
-    assert told == [50, 75, 75, 50, 50]
+    assert scores == [50, 75, 75, 50, 50]
 
 
 def test_a_node_without_the_label_scores_zero_for_it():
@@ -226,11 +228,11 @@ def test_only_non_terminating_pods_of_the_namespace_and_first_service_are_counte
     put(table, "m3", web())
     both = (SERVICE, SelectsPods("Service", "default", "tier", TIER))
 
-    told = score_with(
+    scores = score_with(
         plugin(spread=["region"], selecting=both), web(labels={"tier": "front"}), table
     )
 
-    assert told == [100, 100, 0, 0, 0]
+    assert scores == [100, 100, 0, 0, 0]
 
 
 def test_all_labelled_nodes_score_equally_for_a_pod_without_a_service():
@@ -279,7 +281,7 @@ def test_services_without_a_selector_select_nothing():
     table = machines()
     put(table, "m1", web())
     empty = SelectsPods("Service", "default", "none", None)
-    told = plugin("region", selecting=[empty])
+    affinity = plugin("region", selecting=[empty])
 
-    assert fitting(web(), table, told) == set(table.names)
-    assert found_before_score(told, table.classes.pod_class(web()), table) is None
+    assert fitting(web(), table, affinity) == set(table.names)
+    assert found_before_score(affinity, table.classes.pod_class(web()), table) is None

@@ -70,7 +70,7 @@ def subject(name, args=None):
     return in_tree_subject(name, profile)
 
 
-def told(asked, facts, table):
+def answers_or_missing(asked, facts, table):
     """Return the plugin's answers, or the missing input that it reports."""
     try:
         return answers(asked, facts, table)
@@ -97,9 +97,9 @@ def check(asked, seed, place):
     table = fleet.make_table()
     classes = fleet.classes()
     facts = classes[place % len(classes)]
-    expected = told(asked, facts, table)
+    expected = answers_or_missing(asked, facts, table)
     for other in signed_alike(asked.build(), facts):
-        assert told(asked, other, table) == expected, (facts, other)
+        assert answers_or_missing(asked, other, table) == expected, (facts, other)
 
 
 seeds = st.integers(0, 1 << 20)
@@ -157,7 +157,11 @@ def test_pods_of_one_class_of_the_default_profile_get_equal_answers_from_every_p
 
     for name in ASKED:
         asked = subject(name)
-        assert told(asked, mixed, table) == told(asked, facts, table), (name, facts, mixed)
+        assert answers_or_missing(asked, mixed, table) == answers_or_missing(asked, facts, table), (
+            name,
+            facts,
+            mixed,
+        )
 
 
 def test_sample_pods_have_several_signatures_for_each_plugin():

@@ -78,26 +78,26 @@ class TestVolumeBinding:
     ZONAL = StorageClassFacts("fast", allowed_topologies=((("zone", ("a",)),),))
 
     @pytest.mark.parametrize(
-        ("old", "new", "word"),
+        ("old", "new", "expected"),
         [(None, ANYWHERE, QUEUE), (ZONAL, ANYWHERE, QUEUE), (ZONAL, ZONAL, SKIP)],
     )
-    def test_a_new_class_or_one_with_changed_topology_helps(self, old, new, word):
-        assert asked(BINDING.after_class_change, pod(), old=old, new=new) == word
+    def test_a_new_class_or_one_with_changed_topology_helps(self, old, new, expected):
+        assert asked(BINDING.after_class_change, pod(), old=old, new=new) == expected
 
     @pytest.mark.parametrize(
-        ("old", "migrated", "word"),
+        ("old", "migrated", "expected"),
         [
             (None, (), QUEUE),
             (CsiNodeFacts("n"), ("kubernetes.io/aws-ebs",), QUEUE),
             (CsiNodeFacts("n"), (), SKIP),
         ],
     )
-    def test_new_or_migrated_drivers_of_a_node_help(self, old, migrated, word):
+    def test_new_or_migrated_drivers_of_a_node_help(self, old, migrated, expected):
         new = CsiNodeFacts("n", (NodeDriverFacts("d"),), migrated)
-        assert asked(BINDING.after_csi_node_change, pod(), old=old, new=new) == word
+        assert asked(BINDING.after_csi_node_change, pod(), old=old, new=new) == expected
 
     @pytest.mark.parametrize(
-        ("driver", "before", "after", "word"),
+        ("driver", "before", "after", "expected"),
         [
             ("d", True, False, QUEUE),
             ("d", False, False, SKIP),
@@ -106,25 +106,25 @@ class TestVolumeBinding:
         ],
     )
     def test_a_driver_whose_capacity_no_longer_counts_helps_its_pods(
-        self, driver, before, after, word
+        self, driver, before, after, expected
     ):
         old, new = CsiDriverFacts("d", before), CsiDriverFacts("d", after)
         wants = with_volume("csi", driver=driver)
-        assert asked(BINDING.after_csi_driver_change, wants, old=old, new=new) == word
+        assert asked(BINDING.after_csi_driver_change, wants, old=old, new=new) == expected
 
     @pytest.mark.parametrize(
-        ("before", "after", "word"),
+        ("before", "after", "expected"),
         [(1, 2, QUEUE), (None, 1, QUEUE), (2, 1, SKIP), (1, 1, SKIP), (1, None, SKIP)],
     )
-    def test_new_or_larger_storage_capacity_helps(self, before, after, word):
+    def test_new_or_larger_storage_capacity_helps(self, before, after, expected):
         old, new = (CapacityFacts("", "c", "fast", None, each) for each in (before, after))
-        assert asked(BINDING.after_capacity_change, pod(), old=old, new=new) == word
+        assert asked(BINDING.after_capacity_change, pod(), old=old, new=new) == expected
         assert asked(BINDING.after_capacity_change, pod(), new=new) == QUEUE
 
 
 class TestVolumeRestrictions:
     @pytest.mark.parametrize(
-        ("wants", "gone", "word"),
+        ("wants", "gone", "expected"),
         [
             (with_claim(), with_claim(), QUEUE),
             (with_claim(), with_claim("other"), SKIP),
@@ -152,20 +152,20 @@ class TestVolumeRestrictions:
             ),
         ],
     )
-    def test_a_deleted_pod_with_the_same_claim_or_disk_helps(self, wants, gone, word):
-        assert asked(RESTRICTIONS.after_pod_deleted, wants, old=on_node(gone)) == word
+    def test_a_deleted_pod_with_the_same_claim_or_disk_helps(self, wants, gone, expected):
+        assert asked(RESTRICTIONS.after_pod_deleted, wants, old=on_node(gone)) == expected
 
 
 class TestVolumeZone:
     @pytest.mark.parametrize(
-        ("mode", "word"), [("WaitForFirstConsumer", QUEUE), ("Immediate", SKIP), ("", SKIP)]
+        ("mode", "expected"), [("WaitForFirstConsumer", QUEUE), ("Immediate", SKIP), ("", SKIP)]
     )
-    def test_a_new_class_helps_if_its_claims_may_wait(self, mode, word):
+    def test_a_new_class_helps_if_its_claims_may_wait(self, mode, expected):
         new = StorageClassFacts("fast", binding_mode=mode)
-        assert asked(ZONES.after_class_added, pod(), new=new) == word
+        assert asked(ZONES.after_class_added, pod(), new=new) == expected
 
     @pytest.mark.parametrize(
-        ("before", "after", "word"),
+        ("before", "after", "expected"),
         [
             ({}, {}, SKIP),
             ({}, {"topology.kubernetes.io/zone": "a"}, QUEUE),
@@ -178,24 +178,24 @@ class TestVolumeZone:
             ({}, {"app": "web"}, SKIP),
         ],
     )
-    def test_a_new_or_moved_volume_helps(self, before, after, word):
+    def test_a_new_or_moved_volume_helps(self, before, after, expected):
         old, new = (VolumeFacts("v", labels=tuple(each.items())) for each in (before, after))
-        assert asked(ZONES.after_volume_change, pod(), old=old, new=new) == word
+        assert asked(ZONES.after_volume_change, pod(), old=old, new=new) == expected
         assert asked(ZONES.after_volume_change, pod(), new=new) == QUEUE
 
 
 class TestNodeVolumeLimits:
     @pytest.mark.parametrize(
-        ("before", "after", "word"),
+        ("before", "after", "expected"),
         [((1,), 2, QUEUE), ((2,), 2, SKIP), ((2,), None, SKIP), ((), 1, QUEUE), ((), None, SKIP)],
     )
-    def test_an_increased_limit_helps(self, before, after, word):
+    def test_an_increased_limit_helps(self, before, after, expected):
         old = CsiNodeFacts("n", tuple(NodeDriverFacts("d", limit) for limit in before))
         new = CsiNodeFacts("n", (NodeDriverFacts("d", after),))
-        assert asked(LIMITS.after_csi_node_updated, pod(), old=old, new=new) == word
+        assert asked(LIMITS.after_csi_node_updated, pod(), old=old, new=new) == expected
 
     @pytest.mark.parametrize(
-        ("gone", "word"),
+        ("gone", "expected"),
         [
             (on_node(with_claim()), QUEUE),
             (on_node(EPHEMERAL), QUEUE),
@@ -205,11 +205,11 @@ class TestNodeVolumeLimits:
             (waiting(with_claim()), SKIP),
         ],
     )
-    def test_a_deleted_pod_with_counted_volumes_helps(self, gone, word):
-        assert asked(LIMITS.after_pod_deleted, pod(), old=gone) == word
+    def test_a_deleted_pod_with_counted_volumes_helps(self, gone, expected):
+        assert asked(LIMITS.after_pod_deleted, pod(), old=gone) == expected
 
     @pytest.mark.parametrize(
-        ("wants", "word"),
+        ("wants", "expected"),
         [
             (with_claim(), QUEUE),
             (with_volume("awsElasticBlockStore", volumeID="d"), QUEUE),
@@ -218,9 +218,9 @@ class TestNodeVolumeLimits:
             (pod(), SKIP),
         ],
     )
-    def test_a_detached_volume_helps_claims_and_volumes_of_its_driver(self, wants, word):
+    def test_a_detached_volume_helps_claims_and_volumes_of_its_driver(self, wants, expected):
         old = AttachmentFacts("a", "n", EBS, "pv")
-        assert asked(LIMITS.after_attachment_deleted, wants, old=old) == word
+        assert asked(LIMITS.after_attachment_deleted, wants, old=old) == expected
 
     def test_an_untranslatable_volume_gives_an_error(self):
         wants = with_volume("awsElasticBlockStore", volumeID="aws://zone/x/y")

@@ -42,7 +42,7 @@ def test_only_start_times_of_the_most_important_victims_count():
     assert names(found) == ["old"]
 
 
-def test_of_equally_important_victims_the_earliest_start_counts():
+def test_the_earliest_start_of_the_most_important_victims_counts():
     early = (Victim("a", "d/a", 5, 9.0), Victim("b", "d/b", 5, 1.0))
     late = (Victim("a", "d/a", 5, 8.0), Victim("b", "d/b", 5, 2.0))
 

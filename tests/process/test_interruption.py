@@ -42,11 +42,11 @@ def interrupt(phase, placed=30):
 class Interrupting(ActorLauncher):
     def run(self, inputs, plan, progress):
         interrupt("inputs")
-        def tell(told):
-            progress(told)
-            is_scheduling = told.phase == "scheduling"
-            interrupt(told.phase, told.placed if is_scheduling else 30)
-        return super().run(inputs, plan, tell)
+        def report(event):
+            progress(event)
+            is_scheduling = event.phase == "scheduling"
+            interrupt(event.phase, event.placed if is_scheduling else 30)
+        return super().run(inputs, plan, report)
 
 def writing(directory, result):
     interrupt("output")
@@ -97,8 +97,8 @@ def test_an_interruption_before_the_first_bind_keeps_no_result(command, signum, 
     done = command(signum, at)
 
     assert done.returncode == STATUS[signum]
-    said = done.stderr.splitlines()[-1]
-    assert said == f"Interrupted by {signum.name}. No result of the run is kept."
+    last_line = done.stderr.splitlines()[-1]
+    assert last_line == f"Interrupted by {signum.name}. No result of the run is kept."
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
 

@@ -51,9 +51,9 @@ SCHEDULE = ("schedule", "--cluster", "nodes.json", "--pods", "pods.json", "--for
 
 
 def test_a_run_in_one_process_imports_nothing_from_the_working_directory(hostile, tmp_path):
-    told = run("-m", "roadstead", *SCHEDULE, "--runtime", "inline", home=tmp_path)
+    result = run("-m", "roadstead", *SCHEDULE, "--runtime", "inline", home=tmp_path)
 
-    assert json.loads(told)["placed"] == PODS
+    assert json.loads(result)["placed"] == PODS
 
 
 def test_the_process_that_compiles_imports_nothing_from_the_working_directory(hostile, monkeypatch):
@@ -105,11 +105,11 @@ def look():
 
 class Looking(ActorLauncher):
     def run(self, inputs, plan, progress):
-        def tell(told):
-            progress(told)
-            if told.phase == "scheduling" and not seen:
+        def report(event):
+            progress(event)
+            if event.phase == "scheduling" and not seen:
                 look()
-        return super().run(inputs, plan, tell)
+        return super().run(inputs, plan, report)
 
 build_cli(Looking)(sys.argv[1:], standalone_mode=False)
 print(json.dumps(seen[0]))
@@ -123,9 +123,9 @@ def test_a_run_on_ray_imports_nothing_from_there_and_is_private_to_its_owner(hos
     environment = {"TMPDIR": "/tmp", "PYTHONPATH": isolation.PACKAGE_PARENT}
     arguments = (*SCHEDULE, "--runtime", "ray", "--workers", "2")
 
-    told = run("-P", "-c", ON_RAY, *arguments, home=home, **environment)
+    result = run("-P", "-c", ON_RAY, *arguments, home=home, **environment)
 
-    *summary, last = told.splitlines()
+    *summary, last = result.splitlines()
     seen = json.loads(last)
     assert json.loads("\n".join(summary))["placed"] == PODS
     assert {name for name, _ in seen["listening"]} >= {"gcs_server", "raylet"}

@@ -112,7 +112,7 @@ def test_any_bytes_are_decoded_or_raise_a_codec_error(data: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "says"),
+    ("data", "message"),
     [
         (b"", "not msgpack"),
         (b"\x91" * 100_000 + b"\xc0", "nested deeper"),
@@ -133,8 +133,8 @@ def test_any_bytes_are_decoded_or_raise_a_codec_error(data: bytes) -> None:
         (b"\xc1", "not msgpack"),
     ],
 )
-def test_malformed_bytes_are_refused(data: bytes, says: str) -> None:
-    with pytest.raises(CodecError, match=says):
+def test_malformed_bytes_are_refused(data: bytes, message: str) -> None:
+    with pytest.raises(CodecError, match=message):
         unpack(data)
 
 
@@ -164,7 +164,7 @@ def test_data_that_contains_itself_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("parts", "says"),
+    ("parts", "message"),
     [
         ([2, "k", 0, 0, "t", None], "version 2: only 1"),
         ([True, "k", 0, 0, "t", None], "version True"),
@@ -179,13 +179,13 @@ def test_data_that_contains_itself_is_refused() -> None:
         (None, "not an envelope"),
     ],
 )
-def test_envelopes_of_other_shapes_are_refused(parts: object, says: str) -> None:
-    with pytest.raises(CodecError, match=says):
+def test_envelopes_of_other_shapes_are_refused(parts: object, message: str) -> None:
+    with pytest.raises(CodecError, match=message):
         Envelope.decode(msgpack.packb(parts))
 
 
 @pytest.mark.parametrize(
-    ("index", "value", "says"),
+    ("index", "value", "message"),
     [
         (0, 1, r"Outer\.flag: want bool"),
         (1, "text", r"Outer\.blob: want bytes"),
@@ -205,10 +205,12 @@ def test_envelopes_of_other_shapes_are_refused(parts: object, says: str) -> None
         (10, [1, 2, 3], r"Outer\.inner: Inner: want a list of 2"),
     ],
 )
-def test_a_field_of_another_type_is_refused_by_name(index: int, value: object, says: str) -> None:
+def test_a_field_of_another_type_is_refused_by_name(
+    index: int, value: object, message: str
+) -> None:
     data = to_wire(OUTER)
     data[index] = value
-    with pytest.raises(CodecError, match=says):
+    with pytest.raises(CodecError, match=message):
         from_wire(Outer, data)
 
 

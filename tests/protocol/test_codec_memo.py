@@ -1,4 +1,4 @@
-"""Values that messages repeat are decoded to one object, and equal to those decoded anew."""
+"""Values that messages repeat are decoded to one object, and equal to newly decoded ones."""
 
 from dataclasses import dataclass
 from typing import ClassVar

@@ -110,7 +110,7 @@ def alias_bomb(levels: int) -> str:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         (alias_bomb(12), f"aliases stand for more than {ALIAS_NODES_MAX}"),
         ("a: &a [*a]", "stands for something that contains it"),
@@ -158,8 +158,8 @@ def alias_bomb(levels: int) -> str:
         (b"\xff\xfea", "is not UTF-16 text"),
     ],
 )  # fmt: skip
-def test_hostile_text_is_refused(text: str | bytes, says: str) -> None:
-    assert says in refusal(text)
+def test_hostile_text_is_refused(text: str | bytes, message: str) -> None:
+    assert message in refusal(text)
 
 
 def test_text_above_the_size_limit_is_refused_unread() -> None:

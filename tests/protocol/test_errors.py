@@ -43,9 +43,9 @@ def test_short_values_are_unchanged() -> None:
 def test_unknown_parts_are_omitted_and_added_by_outer_calls() -> None:
     bare = InputError("is wrong", field="cpu", value="7")
     assert str(bare) == "cpu: 7 is wrong"
-    told = bare.at(source="a.yaml", obj='Pod "p"', field="spec.requests")
-    assert str(told) == 'a.yaml: Pod "p": spec.requests.cpu: 7 is wrong'
-    assert str(told.at(source="b.yaml", obj="x")) == str(told)
+    located = bare.at(source="a.yaml", obj='Pod "p"', field="spec.requests")
+    assert str(located) == 'a.yaml: Pod "p": spec.requests.cpu: 7 is wrong'
+    assert str(located.at(source="b.yaml", obj="x")) == str(located)
     assert str(InputError("r", field="[0]").at(field="items")) == "items[0]: r"
     assert str(InputError("r").at(field="items")) == "items: r"
 

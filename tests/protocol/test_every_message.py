@@ -203,7 +203,7 @@ def test_items_of_all_lists_and_maps_count_together() -> None:
 
 @pytest.mark.parametrize("key", [b"a", b"", 1, -1, 2.5, None, True])
 @pytest.mark.parametrize("wrap", [lambda each: each, lambda each: [each], lambda each: {"k": each}])
-def test_keys_of_maps_are_text_wherever_the_map_is(key: object, wrap: Any) -> None:
+def test_keys_of_maps_are_text_at_any_depth(key: object, wrap: Any) -> None:
     data = msgpack.packb(wrap({key: 1}), use_bin_type=True)
 
     for typed in (False, True):
@@ -212,7 +212,7 @@ def test_keys_of_maps_are_text_wherever_the_map_is(key: object, wrap: Any) -> No
 
 
 def test_a_key_as_bytes_beside_the_same_text_is_refused() -> None:
-    """Two keys that a reader may take for one, with different values."""
+    """Two keys that a reader may confuse, with different values."""
     with pytest.raises(CodecError, match="a key of a map is not text"):
         unpack(b"\x82\xc4\x01a\x02\xa1a\x03")
 
@@ -239,7 +239,7 @@ def test_a_field_of_several_plain_types_accepts_exactly_these(value: Any) -> Non
 @pytest.mark.parametrize(
     "value", [float("nan"), float("inf"), float("-inf"), True, "1", None, [1.0], b"1"]
 )
-def test_what_is_no_finite_number_is_refused_in_both_directions(value: Any) -> None:
+def test_nan_and_infinity_are_refused_in_both_directions(value: Any) -> None:
     with pytest.raises(CodecError, match="want a finite number"):
         from_wire(Number, [value])
     with pytest.raises(CodecError, match="want a finite number"):

@@ -69,7 +69,7 @@ def spread(**fields: object) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "manifest", "says"),
+    ("kind", "manifest", "message"),
     [
         ("Pod", requests(True), f"{CPU}: True is not a quantity"),
         ("Pod", requests(math.nan), f"{CPU}: nan is not a quantity"),
@@ -175,8 +175,8 @@ def spread(**fields: object) -> dict[str, Any]:
         ("Thing", {}, '"Thing" is not a kind that scheduling looks at'),
     ],
 )
-def test_hostile_objects_are_refused(kind: str, manifest: object, says: str) -> None:
-    assert says in refusal(kind, manifest)
+def test_hostile_objects_are_refused(kind: str, manifest: object, message: str) -> None:
+    assert message in refusal(kind, manifest)
 
 
 def nested(depth: int) -> Any:

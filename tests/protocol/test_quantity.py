@@ -83,7 +83,7 @@ def test_any_text_is_a_quantity_or_raises_a_quantity_error(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ("", FORMAT_ERROR), (" ", FORMAT_ERROR), ("1 ", FORMAT_ERROR), ("1\n", FORMAT_ERROR),
         ("NaN", FORMAT_ERROR), ("inf", FORMAT_ERROR), ("Infinity", FORMAT_ERROR),
@@ -100,10 +100,10 @@ def test_any_text_is_a_quantity_or_raises_a_quantity_error(text: str) -> None:
         ("." * 999, FORMAT_ERROR), ("1.5Kii", SUFFIX_ERROR),
     ],
 )  # fmt: skip
-def test_hostile_text_is_refused(text: str, says: str) -> None:
+def test_hostile_text_is_refused(text: str, message: str) -> None:
     with pytest.raises(QuantityError) as caught:
         parse_quantity(text)
-    assert says in str(caught.value)
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize(

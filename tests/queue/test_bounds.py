@@ -92,6 +92,8 @@ def test_nominations_of_deleted_pods_are_forgotten(monkeypatch):
 
     for number in range(10):
         nominator.index(f"p{number}", "n1")
-        assert len([each for each in objects_in(nominator, str) if each.startswith("p")]) <= 3
+        assert len([each for each in objects_in(nominator, str) if each.startswith("p")]) <= 3, (
+            "names of at most the last three pods are kept"
+        )
 
     assert nominator.all() == []

@@ -97,7 +97,7 @@ def test_an_update_of_a_pod_in_active_q_keeps_its_turn():
     assert [world.lease(), world.lease()] == [["waits"], ["later"]]
 
 
-def test_a_pod_deleted_and_added_again_starts_waiting_anew():
+def test_a_pod_deleted_and_added_again_waits_from_the_start():
     world = World().add("loser", priority=100).add("waits").add("later")
     assert world.lease() == ["loser"]
     world.back("loser")
@@ -282,11 +282,11 @@ steps = st.lists(
 
 
 @given(steps)
-def test_a_batch_lease_equals_single_leases(told):
+def test_a_batch_lease_equals_single_leases(has_reason):
     many, single = World(), World()
     leased: list[str] = []
     count = 0
-    for what, *more in told:
+    for what, *more in has_reason:
         if what == "add":
             number, priority, group = more
             names = [f"p{count + each}" for each in range(number)]

@@ -621,7 +621,9 @@ class TestEventsInFlight:
         lease = core.lease("s", 1, 1, 0.0)
         for number in range(100):
             core.update(pod("a"), PodFacts(priority=number), 0.5, [TAINT])
-        assert len(store_of(core).pods.present["uid-a"].own_events) <= 64
+        assert len(store_of(core).pods.present["uid-a"].own_events) <= 64, (
+            "events beyond the bound are dropped"
+        )
         core.requeue(lease.lease_id, [rejected("a", FIT)], 1.0)
         assert core.state_of("uid-a") is QueueState.BACKOFF
 

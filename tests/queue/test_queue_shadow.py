@@ -245,4 +245,4 @@ def test_a_difference_between_core_and_model_is_reported(spoil, monkeypatch):
     batch = core.lease("s", 1, 1, 1.0)
     core.requeue(batch.lease_id, [Requeue("u0", RequeueReason.CONFLICT)], 2.0)
 
-    assert len(shadow.problems) > 0
+    assert len(shadow.problems) > 0, "the planted difference is reported"

@@ -125,10 +125,10 @@ class QueueMachine(RuleBasedStateMachine):
         now_s, batch = self.now_s, [Requeue(uid, reason, by, pending) for uid in chosen]
         self.do(lambda core: core.requeue(lease_id, batch, now_s))
 
-    @rule(pod=pods, new=facts, told=st.none() | st.lists(events, max_size=2))
-    def update(self, pod, new, told) -> None:
+    @rule(pod=pods, new=facts, events_or_none=st.none() | st.lists(events, max_size=2))
+    def update(self, pod, new, events_or_none) -> None:
         now_s = self.now_s
-        self.do(lambda core: core.update(pod, new, now_s, told))
+        self.do(lambda core: core.update(pod, new, now_s, events_or_none))
 
     @rule(chosen=uids)
     def delete(self, chosen) -> None:

@@ -35,7 +35,7 @@ def found_in(tmp_path, change):
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         (lambda entry: entry["calls"].pop(), "calls"),
         (lambda entry: entry["calls"][0]["request"].update(Pod="default/other"), "request.Pod"),
@@ -47,7 +47,7 @@ def found_in(tmp_path, change):
         (lambda entry: entry["feasible"].append("another"), "feasible"),
     ],
 )
-def test_any_other_recorded_value_is_a_mismatch(tmp_path, change, told):
+def test_any_other_recorded_value_is_a_mismatch(tmp_path, change, message):
     (mismatch,) = found_in(tmp_path, change)
 
-    assert told in mismatch
+    assert message in mismatch

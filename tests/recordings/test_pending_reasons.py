@@ -50,8 +50,8 @@ def test_every_pending_pod_of_a_recorded_cluster_has_its_reason(file):
     lines = list(pod_lines(asked, result))
     assert [each.pod for each in lines if not (each.node or each.reason)] == []
     assert sum(each.placed for each in workloads(asked, result)) == len(result.placements)
-    told = summarize(result).reasons
-    assert bool(told) == bool(result.pending)
+    reasons = summarize(result).reasons
+    assert bool(reasons) == bool(result.pending)
     for each in result.pending:
         one = RunResult("", (), (each,), result.node_use, 1.0, 1.0, {}, 0)
         assert [reason for reason in summarize(one).reasons if not reason.reason] == []

@@ -108,7 +108,7 @@ def add_field(entry):
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         (set_score, "scores[0].raw[0]: 0 is not 1"),
         (set_normalized, "scores[2].normalized[1]"),
@@ -131,14 +131,14 @@ def add_field(entry):
         (add_field, "nominatedFits: None is not True"),
     ],
 )
-def test_a_planted_difference_is_found(tmp_path, recording, change, told):
+def test_a_planted_difference_is_found(tmp_path, recording, change, message):
     planted = changed(recording, lambda document: change(document["expected"][0]))
 
     result = replayed(tmp_path, planted)
 
     (mismatch,) = result.mismatches
     assert mismatch.startswith("static-000.json.gz ns/fits: ")
-    assert told in mismatch
+    assert message in mismatch
     assert result.compared == 4
 
 
@@ -163,7 +163,7 @@ def add_acceptable(entry):
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         (set_message, "message: '0/3"),
         (drop_message, "message: '0/3"),
@@ -172,28 +172,28 @@ def add_acceptable(entry):
         (add_acceptable, "postFilter.acceptable: None is not ['n1']"),
     ],
 )
-def test_a_difference_in_the_messages_of_failed_pods_is_found(tmp_path, recording, change, told):
+def test_a_difference_in_the_messages_of_failed_pods_is_found(tmp_path, recording, change, message):
     planted = changed(recording, lambda document: change(document["expected"][1]))
 
     (mismatch,) = replayed(tmp_path, planted).mismatches
 
-    assert told in mismatch
+    assert message in mismatch
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         (set_best, "decision: best: ['n1', 'n2'] is not ['n2']"),
         (set_best_total, "decision: bestTotal"),
         (set_feasible, "decision: feasible: 2 is not 1"),
     ],
 )
-def test_a_wrong_decision_is_found_without_an_explanation(tmp_path, recording, change, told):
+def test_a_wrong_decision_is_found_without_an_explanation(tmp_path, recording, change, message):
     planted = changed(recording, lambda document: change(document["expected"][0]))
 
     (mismatch,) = replayed(tmp_path, planted, explains=False).mismatches
 
-    assert told in mismatch
+    assert message in mismatch
     assert replayed(tmp_path, recording, explains=False).mismatches == []
 
 
@@ -336,7 +336,7 @@ def of_path(monkeypatch, **changes):
 
 
 @pytest.mark.parametrize(
-    ("pod_name", "changes", "told"),
+    ("pod_name", "changes", "message"),
     [
         ("fits", {"total": 1}, "decision: bestTotal: 1 is not "),
         ("fits", {"feasible": 3}, "decision: feasible: 3 is not 2"),
@@ -348,7 +348,7 @@ def of_path(monkeypatch, **changes):
     ],
 )
 def test_a_decision_that_differs_from_its_explanation_is_found(
-    tmp_path, recording, monkeypatch, pod_name, changes, told
+    tmp_path, recording, monkeypatch, pod_name, changes, message
 ):
     index = [each["metadata"]["name"] for each in recording["pending"]].index(pod_name)
     alone = {key: [recording[key][index]] for key in ("pending", "expected")}
@@ -356,7 +356,7 @@ def test_a_decision_that_differs_from_its_explanation_is_found(
 
     (mismatch,) = replayed(tmp_path, recording | alone).mismatches
 
-    assert told in mismatch
+    assert message in mismatch
 
 
 @pytest.mark.parametrize("path_name", PATHS)

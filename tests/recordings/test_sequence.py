@@ -42,7 +42,7 @@ def test_equal_steps_are_no_mismatch_on_any_path(tmp_path):
 
 
 @pytest.mark.parametrize("path_name", ["batches+runs", "2+runs"])
-def test_for_batches_of_the_kernel_all_but_the_names_of_the_best_is_compared(tmp_path, path_name):
+def test_kernel_batches_are_compared_except_for_the_names_of_the_best_nodes(tmp_path, path_name):
     document = recording(tmp_path)
 
     assert replayed(tmp_path, document, path_name).mismatches == []

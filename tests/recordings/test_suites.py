@@ -111,13 +111,13 @@ def test_a_planted_difference_in_label_matching_is_found(case, other):
 def test_any_of_several_invalid_labels_may_be_reported():
     selector = {"matchLabels": {"a": "-", "b": "-"}}
     case = {"kind": "labelSelector", "selector": selector, "labels": {}}
-    told = [check_labels(case | {"error": ""})[0]["error"]]
-    told += [
+    messages = [check_labels(case | {"error": ""})[0]["error"]]
+    messages += [
         check_labels(case | {"selector": {"matchLabels": {key: "-"}}, "error": ""})[0]["error"]
         for key in "ab"
     ]
 
-    assert all(check_labels(case | {"error": error})[1] == [] for error in told)
+    assert all(check_labels(case | {"error": error})[1] == [] for error in messages)
 
 
 def test_a_planted_difference_in_a_configuration_is_found():

@@ -57,10 +57,10 @@ def test_conflicts_are_refusals_due_to_a_changed_state():
 def test_the_memory_of_the_largest_process_is_shown_if_known(result):
     larger = replace(SHARED.schedulers[1], memory_bytes=3 << 30)
     known = replace(SHARED, schedulers=(replace(larger, memory_bytes=1 << 30), larger))
-    told = replace(result, concurrency=known)
+    with_memory = replace(result, concurrency=known)
 
-    assert "at most 3 GiB of memory per process" in " ".join(shown(told).split())
-    document = summary_document(summarize(told))["concurrency"]
+    assert "at most 3 GiB of memory per process" in " ".join(shown(with_memory).split())
+    document = summary_document(summarize(with_memory))["concurrency"]
     assert [each["memory_bytes"] for each in document["schedulers"]] == [1 << 30, 3 << 30]
     assert "of memory" not in shown(replace(result, concurrency=SHARED))
 
@@ -113,9 +113,9 @@ def test_the_terminal_shows_one_scheduler_or_many(result):
 def test_files_of_a_run_contain_the_figures_of_its_schedulers(result, tmp_path, name):
     write_output(tmp_path / "out", replace(result, concurrency=SHARED))
 
-    told = load(tmp_path / "out" / name)["concurrency"]
+    figures = load(tmp_path / "out" / name)["concurrency"]
 
-    assert (told["mode"], told["conflicts"], told["asked"]) == ("shared", "version", 100)
-    assert told["conflict_fraction"] == 0.18
-    assert [each["name"] for each in told["schedulers"]] == ["scheduler-0", "scheduler-1"]
-    assert told["schedulers"][0]["busyness"] == 0.5
+    assert (figures["mode"], figures["conflicts"], figures["asked"]) == ("shared", "version", 100)
+    assert figures["conflict_fraction"] == 0.18
+    assert [each["name"] for each in figures["schedulers"]] == ["scheduler-0", "scheduler-1"]
+    assert figures["schedulers"][0]["busyness"] == 0.5

@@ -201,7 +201,7 @@ def test_nodes_filtered_out_are_counted_by_plugin_and_reason_with_their_first_na
     ]
 
 
-def test_nodes_are_grouped_whatever_the_order_of_their_reasons() -> None:
+def test_nodes_with_equal_reasons_in_any_order_are_grouped() -> None:
     both = (unresolvable("a", "b"), unresolvable("b", "a"))
 
     lines = printed(replace(explained(500, 500), statuses=both))

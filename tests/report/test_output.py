@@ -103,7 +103,7 @@ def test_the_run_file_has_everything_that_a_repetition_needs(tmp_path, result):
     assert document["output_sha256"]["placements.json"] == hashlib.sha256(placements).hexdigest()
 
 
-def test_equal_decisions_give_equal_bytes_whatever_the_order_and_time(tmp_path, result):
+def test_equal_decisions_give_equal_bytes_in_any_order_at_any_time(tmp_path, result):
     again = replace(
         result,
         placements=result.placements[::-1],

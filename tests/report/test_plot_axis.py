@@ -71,7 +71,7 @@ def test_an_axis_of_amounts_includes_zero_and_ends_at_round_ticks(one, other):
     assert scale.low - slack <= low <= high <= scale.high + slack
     assert any(tick.value == 0.0 for tick in ticks)
     assert (ticks[0].value, ticks[-1].value) == (scale.low, scale.high)
-    assert 2 <= len(ticks) <= MOST_Y_TICKS + 2
+    assert 2 <= len(ticks) <= MOST_Y_TICKS + 2, "at most one round tick beyond each end"
     assert is_round(ticks[1].value - ticks[0].value)
     assert len({tick.text for tick in ticks}) == len(ticks)
 

@@ -129,7 +129,7 @@ def test_the_terminal_counts_preempted_pods_if_there_are_any(result):
     ]
 
 
-def test_of_many_workloads_and_nodes_the_first_are_shown(result):
+def test_the_first_of_many_workloads_and_nodes_are_shown(result):
     pods = of_result(*(owned("Job", f"j{n}") for n in range(30)))
     assert "… and 10 more workloads; -o wide shows every pod" in " ".join(
         shown(result, pods).split()

@@ -62,7 +62,7 @@ def test_metrics_that_never_change_are_named_only():
     assert not re.search(r"(src|href)=|<script|url\(", page)
 
 
-def test_a_sweep_that_was_stopped_says_so():
+def test_a_stopped_sweep_is_marked_as_stopped():
     planned, rows = swept(SIZES)
 
     assert "3 of 4 runs" in scenario_sweep_page(planned, rows[:3], {})

@@ -1,4 +1,4 @@
-"""What a controller of a scenario reads from the file of its object."""
+"""Fields that a controller of a scenario reads from the file of its object."""
 
 import json
 

@@ -119,10 +119,10 @@ def test_a_failed_check_does_not_stop_the_next_and_fails_the_command(
 ):
     monkeypatch.setattr(check, "CHECKS", (("style", fail(check)), ("types", lambda: None)))
     assert check.main([]) == 1
-    told = capsys.readouterr()
-    assert "style FAILED\nline too long" in told.out
-    assert "types ok" in told.out
-    assert "Failed beside the tests: style." in told.err
+    printed = capsys.readouterr()
+    assert "style FAILED\nline too long" in printed.out
+    assert "types ok" in printed.out
+    assert "Failed beside the tests: style." in printed.err
     assert len(pytest_calls) == 1
 
 
@@ -304,14 +304,14 @@ def test_quick_runs_the_fast_checks_beside_tests_without_ray(check, monkeypatch,
 
     assert check.main(["--quick"]) == 1
 
-    told = capfd.readouterr()
-    *checks, tests = told.out.splitlines()
+    printed = capfd.readouterr()
+    *checks, tests = printed.out.splitlines()
     assert [line.split(" (")[0] for line in checks] == ["style ok", "types FAILED", "line too long"]
     assert "not ray" in tests
     folders = [each for each in tests.split() if each.startswith("tests/")]
     assert "tests/queue" in folders
     assert all((ROOT / each).is_dir() for each in folders)
-    assert told.err == "Failed beside the tests: types.\n"
+    assert printed.err == "Failed beside the tests: types.\n"
 
 
 REPORT = {

@@ -169,5 +169,5 @@ def test_a_diagram_without_its_marks_is_an_error_that_names_file_and_machine(
 
     assert diagrams.main([], checkout) == 1
 
-    said = capsys.readouterr().err
-    assert said == f"{diagrams.PAGE}: the marks for the diagram of cache stand 0 times\n"
+    printed = capsys.readouterr().err
+    assert printed == f"{diagrams.PAGE}: the marks for the diagram of cache stand 0 times\n"

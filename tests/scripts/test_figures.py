@@ -42,13 +42,15 @@ def root(tmp_path):
 
 @pytest.fixture
 def prints(figures, monkeypatch):
-    """Stands for the command line: first word → output, or (output, errors, status)."""
+    """Stands for the command line: first argument → output, or (output, errors, status)."""
     outputs, calls = {"one": "first\nsecond\n", "two": "not shown\n"}, []
 
     def run(words, folder, deadline_s):
         calls.append((list(words), folder))
-        said = outputs[words[0]]
-        return figures.Ended(*(said if isinstance(said, tuple) else (said, "progress\n", 0)))
+        printed = outputs[words[0]]
+        return figures.Ended(
+            *(printed if isinstance(printed, tuple) else (printed, "progress\n", 0))
+        )
 
     monkeypatch.setattr(figures, "run_roadstead", run)
     outputs["calls"] = calls
@@ -146,9 +148,9 @@ def test_an_up_to_date_page_is_unchanged(figures, root, prints, capsys):
     assert figures.main([], root) == 0
 
     assert (root / "README.md").read_text() == PAGE
-    said = capsys.readouterr()
-    assert said.out == "figures: 1 agree, 0 disagree, 0 skipped, 0 failed\n"
-    assert "README.md:3: agrees: roadstead one --flag; roadstead two (" in said.err
+    printed = capsys.readouterr()
+    assert printed.out == "figures: 1 agree, 0 disagree, 0 skipped, 0 failed\n"
+    assert "README.md:3: agrees: roadstead one --flag; roadstead two (" in printed.err
 
 
 def test_commands_run_in_one_folder_outside_of_the_checkout(figures, root, prints):
@@ -169,10 +171,10 @@ def test_an_outdated_page_is_reported_with_its_lines_and_unchanged(figures, root
 
     assert figures.main(["README.md"], root) == 1
 
-    said = capsys.readouterr()
-    assert "README.md:3: disagrees: roadstead one" in said.err
-    assert said.out.startswith("--- README.md\n+++ README.md (made)\n@@ -4,6 +4,6 @@\n")
-    assert "-second\n+third\n" in said.out
+    printed = capsys.readouterr()
+    assert "README.md:3: disagrees: roadstead one" in printed.err
+    assert printed.out.startswith("--- README.md\n+++ README.md (made)\n@@ -4,6 +4,6 @@\n")
+    assert "-second\n+third\n" in printed.out
     assert (root / "README.md").read_text() == PAGE
 
 
@@ -218,10 +220,10 @@ def test_figures_that_need_an_option_are_skipped_without_it(figures, root, print
 
     assert figures.main([], root) == 0
 
-    said = capsys.readouterr()
-    assert "README.md:1: skipped, needs --openb: roadstead one DIR" in said.err
-    assert "README.md:6: skipped, needs --slow: roadstead two" in said.err
-    assert "2 skipped" in said.out
+    printed = capsys.readouterr()
+    assert "README.md:1: skipped, needs --openb: roadstead one DIR" in printed.err
+    assert "README.md:6: skipped, needs --slow: roadstead two" in printed.err
+    assert "2 skipped" in printed.out
     assert prints["calls"] == []
 
     assert figures.main(["--openb", str(root), "--slow"], root) == 1
@@ -375,11 +377,11 @@ def test_every_mark_of_the_documentation_is_known(figures, capsys):
 @pytest.mark.parametrize(
     "name", ["README.md", "docs/configuration.md", "docs/plugins.md", "docs/traces.md"]
 )
-def test_the_page_shows_what_its_commands_print(figures, capsys, name):
+def test_the_page_shows_the_output_of_its_commands(figures, capsys, name):
     assert figures.main([name]) == 0, "".join(capsys.readouterr())
 
 
-def test_the_blocks_of_a_page_whose_tables_are_slow_show_what_their_commands_print(
+def test_blocks_of_a_page_with_slow_tables_equal_the_output_of_their_commands(
     figures, monkeypatch, capsys
 ):
     pages_of = figures.pages_of

@@ -37,8 +37,8 @@ def test_help_is_printed_and_describes_each_option(name, monkeypatch, capsys):
     empty = []
     for line, following in pairwise([*lines, ""]):
         option = OPTION.match(line)
-        said = option and re.search(r" {2,}\S", option[2])
-        if option and not said and not following.startswith(" " * 8):
+        described = option and re.search(r" {2,}\S", option[2])
+        if option and not described and not following.startswith(" " * 8):
             empty.append(option[1])
     assert empty == []
     assert f"{name}.py" in text or f"scripts/{name}" in text or "scripts/test" in text

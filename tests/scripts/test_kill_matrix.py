@@ -31,10 +31,10 @@ def test_a_cell_kills_in_its_phase_and_continues_the_run(matrix, tmp_path, phase
 def ended(matrix, tmp_path):
     """Return the folder of a run that ended normally, without its kill."""
     write_fleet(matrix, tmp_path)
-    status, said = matrix.run_command(
+    status, output = matrix.run_command(
         matrix.roadstead_command("schedule", *matrix.schedule_options(resume=False)), tmp_path
     )
-    assert status == 0, said
+    assert status == 0, output
     return tmp_path
 
 
@@ -61,7 +61,7 @@ def test_moved_and_lost_pods_and_changed_output_are_found(matrix, ended):
     assert (lost.lost, lost.is_good) == (1, False)
     rows["placements"][0]["node"] = "another"
     (ended / "out/placements.json").write_text(json.dumps(rows["placements"]))
-    assert any(told.startswith("check ended with 1") for told in look({}, uids).why)
+    assert any(each.startswith("check ended with 1") for each in look({}, uids).why)
     (ended / "out/journal.1").mkdir()
     assert "the run was begun anew: journal, journal.1" in look({}, uids).why
 
@@ -95,7 +95,7 @@ def test_a_run_that_does_not_reach_its_phase_is_found(matrix, tmp_path):
 
     matrix._look_at_end(cell, "", tmp_path)
 
-    assert cell.why == ["the run did not come to its phase: nothing was said"]
+    assert cell.why == ["the run did not come to its phase: it printed nothing"]
 
 
 def test_a_hanging_command_is_ended(matrix, tmp_path, monkeypatch):

@@ -66,12 +66,12 @@ def test_figures_of_runs_are_summed(soak):
     for took_s, why in ((1.0, []), (3.0, ["it ended"])):
         found.add(soak.SoakMetrics({"queue": 2}, 1, 10, 0, 0, {"I1": 1, "I2": 2}, [took_s], why, 9))
 
-    told = found.told()
-    assert (told["kills"], told["runs"], told["placed"]) == (4, 2, 20)
-    assert (told["overfilled"], told["other_violations"]) == (2, {"I2": 4})
-    assert (told["recovery_p50_s"], told["recovery_max_s"]) == (2.0, 3.0)
-    assert (told["runs_that_ended_early"], told["why"]) == (1, ["it ended"])
-    assert told["driver_rss_max_mib"] == 9
+    report = found.report()
+    assert (report["kills"], report["runs"], report["placed"]) == (4, 2, 20)
+    assert (report["overfilled"], report["other_violations"]) == (2, {"I2": 4})
+    assert (report["recovery_p50_s"], report["recovery_max_s"]) == (2.0, 3.0)
+    assert (report["runs_that_ended_early"], report["why"]) == (1, ["it ended"])
+    assert report["driver_rss_max_mib"] == 9
 
 
 def test_a_run_whose_process_ends_without_output_is_reported_as_ended(soak, monkeypatch):
@@ -114,5 +114,5 @@ def test_the_script_prints_its_figures_as_json(soak, monkeypatch, capsys):
 
     assert soak.main() == 0
 
-    told = json.loads(capsys.readouterr().out)
-    assert (told["kills"], told["runs"], told["recovery_p50_s"]) == (10, 2, None)
+    printed = json.loads(capsys.readouterr().out)
+    assert (printed["kills"], printed["runs"], printed["recovery_p50_s"]) == (10, 2, None)

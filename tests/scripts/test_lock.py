@@ -49,8 +49,10 @@ def test_both_locks_name_the_same_versions():
 
 
 def test_options_and_comments_of_the_resolver_are_dropped(scripts):
-    told = "--index-url https://example.com/simple\n# via ray\nray==1 \\\n    --hash=sha256:00\n"
-    assert scripts("lock").without_index(told) == "ray==1 \\\n    --hash=sha256:00\n"
+    resolved = (
+        "--index-url https://example.com/simple\n# via ray\nray==1 \\\n    --hash=sha256:00\n"
+    )
+    assert scripts("lock").without_index(resolved) == "ray==1 \\\n    --hash=sha256:00\n"
 
 
 def test_the_docs_justify_every_direct_dependency():

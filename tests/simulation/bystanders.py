@@ -57,12 +57,12 @@ class Bystanders:
         path = self._plain(world, start)
         asked = _asked(path, pod, facts)
         explanation = path.explain(asked)
-        told = _shown(explanation, view)
-        if told != view:
-            yield f"plain explains {pod.key}: {_differing(told, view)}"
+        shown = _shown(explanation, view)
+        if shown != view:
+            yield f"plain explains {pod.key}: {_differing(shown, view)}"
         best = _best(view, view["node"])
-        if (told := tuple(sorted(explanation.best, key=str.encode))) != best:
-            yield f"plain explains that {told} are the best for {pod.key}, not {best}"
+        if (shown := tuple(sorted(explanation.best, key=str.encode))) != best:
+            yield f"plain explains that {shown} are the best for {pod.key}, not {best}"
         decision = path.decide(asked)
         decided = decision.node_name, decision.feasible, decision.total, decision.best_size
         decided += _nominated(decision)
@@ -200,15 +200,15 @@ def _shown(explanation, view):
         "nominated_fits": entry.get("nominatedFits", False),
         "refused": _refused(explanation.names, entry),
     }
-    told = entry.get("postFilter")
-    shown["post_filter"] = told and {
-        "status": told["status"],
-        "nominated": told["nominatedNode"],
-        "acceptable": told.get("acceptable", []),
-        "exhaustive": told["exhaustive"],
+    post_filter = entry.get("postFilter")
+    shown["post_filter"] = post_filter and {
+        "status": post_filter["status"],
+        "nominated": post_filter["nominatedNode"],
+        "acceptable": post_filter.get("acceptable", []),
+        "exhaustive": post_filter["exhaustive"],
         "candidates": [
             (each["node"], each["pods"], each["numPDBViolations"])
-            for each in told.get("candidates", ())
+            for each in post_filter.get("candidates", ())
         ],
     }
     if view["scores"] is not None:
@@ -239,8 +239,8 @@ def _refused(names, entry):
     }
 
 
-def _differing(told, view):
-    return {name: (told[name], view[name]) for name in view if told[name] != view[name]}
+def _differing(shown, view):
+    return {name: (shown[name], view[name]) for name in view if shown[name] != view[name]}
 
 
 def identity_of(uid, key):

@@ -71,7 +71,7 @@ def _of_acknowledged(records, acknowledged):
     bound = gone | bound
     for uid, node_name in acknowledged.items():
         if bound.get(uid) != node_name:
-            yield f"I9: {uid} was acknowledged on {node_name}, the journal says {bound.get(uid)}"
+            yield f"I9: {uid} was acknowledged on {node_name}, in the journal on {bound.get(uid)}"
 
 
 def _of_cores(actors):
@@ -172,10 +172,10 @@ def _of_pods(scenario, actors, records, kept):
             yield f"I4: {identity.uid} is pending, the queue has it as {_queued(queue, identity)}"
         if state is not BinderState.PENDING and waits:
             yield f"I4: {identity.uid} is {state.value} and waits ({_queued(queue, identity)})"
-    standing = _standing(records)
-    counted = {uid: binder.placements.node_of(uid) for uid in standing}
-    if counted != standing or len(binder.placements) != len(standing):
-        yield f"outcome and journal: {_differing(counted, standing)}"
+    bound_pods = _bound_pods(records)
+    counted = {uid: binder.placements.node_of(uid) for uid in bound_pods}
+    if counted != bound_pods or len(binder.placements) != len(bound_pods):
+        yield f"outcome and journal: {_differing(counted, bound_pods)}"
 
 
 def _of_gangs(scenario, actors):
@@ -188,7 +188,7 @@ def _of_gangs(scenario, actors):
             bound[group_key(facts)] += 1
     for key in dict.fromkeys((*members.groups(), *bound)):
         if members.bound(key) != bound[key]:
-            yield f"the queue says that {members.bound(key)} of {key} are bound, not {bound[key]}"
+            yield f"the queue counts {members.bound(key)} bound pods of {key}, not {bound[key]}"
 
 
 def _of_nominations(actors):
@@ -204,15 +204,15 @@ def _queued(queue, identity):
     return queue.state_of(identity.uid).value
 
 
-def _standing(records):
+def _bound_pods(records):
     """uid → node, after all journal records."""
-    standing = {}
+    bound_pods = {}
     for each in records:
         if each.kind in (RecordKind.BIND, RecordKind.LOAD):
-            standing[each.uid] = each.node_name
+            bound_pods[each.uid] = each.node_name
         elif each.kind in (RecordKind.EVICT, RecordKind.DELETE):
-            standing.pop(each.uid, None)
-    return standing
+            bound_pods.pop(each.uid, None)
+    return bound_pods
 
 
 def _left_lying(scenario, actors, records):
@@ -233,9 +233,9 @@ def _left_lying(scenario, actors, records):
     }
     devices = DevicesLeft(records)
     room = _Room(_world(scenario, records, facts_of), queue, scenario.plan, devices)
-    standing = [facts_of[uid] for uid in _standing(records) if uid in facts_of]
-    bound = Counter(map(group_key, standing))
-    ending = {facts.namespace for facts in standing if facts.is_terminating}
+    bound_pods = [facts_of[uid] for uid in _bound_pods(records) if uid in facts_of]
+    bound = Counter(map(group_key, bound_pods))
+    ending = {facts.namespace for facts in bound_pods if facts.is_terminating}
     gangs = {}
     for identity, _ in scenario.pods:
         facts = facts_of[identity.uid]
@@ -268,10 +268,10 @@ def _left_lying(scenario, actors, records):
 def _facts_now(scenario, actors):
     """uid → facts: the newest ones, or those with which a pod was bound before."""
     binder, now = actors[BINDER].core, {}
-    for uid, said in scenario.facts_said.items():
+    for uid, versions in scenario.facts_sent.items():
         state, record = binder.pod_status(uid)[0], binder.pods.present.get(uid)
-        is_bound = state is BinderState.BOUND and record.facts in said
-        now[uid] = record.facts if is_bound else said[-1]
+        is_bound = state is BinderState.BOUND and record.facts in versions
+        now[uid] = record.facts if is_bound else versions[-1]
     return now
 
 
@@ -284,7 +284,7 @@ def _world(scenario, records, facts_of):
         elif each.kind is RecordKind.NODE_GONE:
             world.nodes.pop(each.node_name, None)
     facts_of = facts_of | {identity.uid: facts for identity, facts, _ in scenario.running}
-    for uid, node_name in _standing(records).items():
+    for uid, node_name in _bound_pods(records).items():
         world.put(uid, node_name, facts_of[uid])
     return world
 

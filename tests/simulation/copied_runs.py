@@ -262,8 +262,8 @@ async def _haunted(runtime):
 
 def _of_outcome(outcome, runtime):
     """Problems of a run that ended: the outcome and both disks have what was acknowledged."""
-    told = {each.uid: each.node for each in outcome.placements}
-    lost = {uid for uid, node in runtime.acknowledged.items() if told.get(uid) != node}
+    placed = {each.uid: each.node for each in outcome.placements}
+    lost = {uid for uid, node in runtime.acknowledged.items() if placed.get(uid) != node}
     if lost:
         yield f"acknowledged and not in the outcome: {sorted(lost)}"
     disk, copy = runtime.disk(runtime.home, runtime.folder), runtime.disk(runtime.copy_node, "copy")

@@ -36,7 +36,11 @@ RESERVED = ("assumed", "waiting", "permitted", *AT_BINDER)
 UNBOUND = ("unschedulable", "failed", "conflict", "gone")
 GANGS = "Coscheduling"
 POINTS = {"reserve": "Reserve", "permit": "Permit", "pre_bind": "PreBind", "bind": "Bind"}
-TOLD = {"unreserve": "Unreserve", "post_bind": "PostBind", "pod_deleted": "the end of a pod for"}
+POINT_OF = {
+    "unreserve": "Unreserve",
+    "post_bind": "PostBind",
+    "pod_deleted": "the end of a pod for",
+}
 
 
 class _Pod:
@@ -83,7 +87,7 @@ class _Plain:
 class CycleAccount:
     """A model of one life of a core. Methods have the names of the core's calls.
 
-    calls: the plugins' answers during a call, in order. told: the effects of the core.
+    calls: the plugins' answers during a call, in order. effects: those of the core.
     """
 
     def __init__(self, prefix, profiles, rooms, max_remembered):
@@ -93,8 +97,8 @@ class CycleAccount:
         self._undecided, self._attempts = {}, {}
         self._counts = Counter()
 
-    def _begin(self, calls, told):
-        self._calls, self._told = iter([*calls]), told
+    def _begin(self, calls, effects):
+        self._calls, self._effects = iter([*calls]), effects
         self._out = _Plain()
 
     def _ask_undecided(self, max_pods):
@@ -150,12 +154,14 @@ class CycleAccount:
             is_gone = record.state == "gone" and record.decision is None
             if is_gone or each.pod.attempt < record.pod.attempt:
                 continue
-            said = each.pod.attempt, each.node_name, each.error
-            if said == new.get(uid, record.decision):
+            answered = each.pod.attempt, each.node_name, each.error
+            if answered == new.get(uid, record.decision):
                 continue
             if uid in new or record.state != "leased" or each.pod.attempt > record.pod.attempt:
-                return f"{uid} is {record.state} at attempt {record.pod.attempt}, and it is {said}"
-            new[uid] = said
+                return (
+                    f"{uid} is {record.state} at attempt {record.pod.attempt}, and it is {answered}"
+                )
+            new[uid] = answered
         return ""
 
     def _forbids_answers(self, answers):
@@ -167,11 +173,11 @@ class CycleAccount:
                     return why
                 continue
             before = new.get(answer.token, record.answer)
-            said = answer.outcome, answer.node_name
-            if before is not None and (before.outcome, before.node_name) == said:
+            answered = answer.outcome, answer.node_name
+            if before is not None and (before.outcome, before.node_name) == answered:
                 continue
             if before is not None:
-                return f"of {answer.token} another thing was said before"
+                return f"{answer.token} has had another answer before"
             if record.state == "gone":
                 continue
             is_elsewhere = answer.node_name != record.attempt.node_name
@@ -198,7 +204,7 @@ class CycleAccount:
                 if known.state == "leased":
                     known.pod = pod
                 elif known.state == "bound":
-                    self._tell_done(known)
+                    self._report_done(known)
 
     def _decided(self, decisions, read_versions=None):
         new = {}
@@ -232,38 +238,40 @@ class CycleAccount:
         found, result = decision.diagnosis, decision.post_filter
         if result is not None:
             victims = () if result.chosen is None else result.chosen.victims
-            said = "" if result.status.is_success else result.status.message
+            message = "" if result.status.is_success else result.status.message
             plugin = "" if result.chosen is None else result.status.plugin
-            about = found, said, result.nominated_node, victims, plugin, result.deallocated
+            about = found, message, result.nominated_node, victims, plugin, result.deallocated
             self._unschedulable(record, *about)
             return
         # The core called PostFilter; the judge checks its answer.
-        told = next(
+        report = next(
             item
-            for effect in self._told
+            for effect in self._effects
             if isinstance(effect, RequeuePods)
             for item in effect.items
             if item.uid == record.pod.uid
         )
-        assert told.message.startswith(found.message("")), told
-        assert not told.nominated_node, told
-        said = told.message[len(found.message("")) + 1 :]
+        assert report.message.startswith(found.message("")), report
+        assert not report.nominated_node, report
+        message = report.message[len(found.message("")) + 1 :]
         named = (
             each.deallocates
-            for effect in self._told
+            for effect in self._effects
             if isinstance(effect, Nominate)
             for each in effect.nominations
             if each.uid == record.pod.uid
         )
         deallocates = next(named, "")
-        assert bool(deallocates) == ("deallocation of ResourceClaim completed" in said), told
-        self._unschedulable(record, found, said, told.nominated_node, deallocates=deallocates)
+        assert bool(deallocates) == ("deallocation of ResourceClaim completed" in message), report
+        self._unschedulable(record, found, message, report.nominated_node, deallocates=deallocates)
 
-    def _unschedulable(self, record, found, said, nominated, victims=(), plugin="", deallocates=""):
+    def _unschedulable(
+        self, record, found, message, nominated, victims=(), plugin="", deallocates=""
+    ):
         statuses = (found.pre_filter, *found.refused)
         pending = {each.plugin for each in statuses if each.code is Code.PENDING} - {""}
         self._give_back(
-            *(record, RequeueCause.UNSCHEDULABLE, found.message(said)),
+            *(record, RequeueCause.UNSCHEDULABLE, found.message(message)),
             plugins=found.plugins,
             pending=tuple(sorted(pending)),
             reasons=tuple(sorted(found.reasons().items())),
@@ -276,9 +284,9 @@ class CycleAccount:
     def _assumed(self, accepted, refused, now_s):
         self._now_s = now_s
         plain = []
-        said = {**dict(refused), **dict.fromkeys(accepted)}.items()
+        answers = {**dict(refused), **dict.fromkeys(accepted)}.items()
         # Attempts that end during the call may push others out of memory.
-        for record, status in [(self._of_token(token), status) for token, status in said]:
+        for record, status in [(self._of_token(token), status) for token, status in answers]:
             if record is None:
                 continue
             if record.state != "assuming":
@@ -370,7 +378,7 @@ class CycleAccount:
             elif record.refusal is None and record.profile.binds_without_plugins:
                 plain.append(record)
             else:
-                self._tell_plugins(record, "post_bind", record.profile.post_bind)
+                self._call_plugins(record, "post_bind", record.profile.post_bind)
                 self._bound(record)
         for record in plain:
             self._bound(record)
@@ -378,7 +386,7 @@ class CycleAccount:
     def _bound(self, record):
         self._put_aside(record, "bound")
         self._out.attempts[Confirm].append(record.attempt)
-        self._tell_done(record)
+        self._report_done(record)
 
     def _not_bound(self, record, answer):
         if answer.outcome is BindOutcome.CONFLICT:
@@ -390,7 +398,7 @@ class CycleAccount:
         else:
             self._end(record, "gone")
             if answer.outcome is BindOutcome.BOUND_ELSEWHERE:
-                self._tell_done(record)
+                self._report_done(record)
 
     def _timed_out(self, tokens):
         for token in dict.fromkeys(tokens):
@@ -408,43 +416,43 @@ class CycleAccount:
             record = self._find(uid)
             if record is not None and record.state == "bound":
                 record.state = "gone"
-                self._tell_plugins(record, "pod_deleted", record.profile.pod_deletion)
+                self._call_plugins(record, "pod_deleted", record.profile.pod_deletion)
             elif record is not None and record.state not in UNBOUND:
                 was_assuming = record.state == "assuming"
                 self._end(record, "gone")
                 if was_assuming:
                     self._out.attempts[Forget].append(record.attempt)
 
-    def _heed_words(self):
+    def _apply_decisions(self):
         rooms = range(self._rooms)
-        while words := [word for _ in rooms for word in self._next_words()]:
-            for word in words:
-                if word.reason is None:
-                    record = self._live.get(word.uid)
-                    if record is not None and word.plugin in record.waits:
-                        del record.waits[word.plugin]
+        while decisions := [decision for _ in rooms for decision in self._next_decisions()]:
+            for decision in decisions:
+                if decision.reason is None:
+                    record = self._live.get(decision.uid)
+                    if record is not None and decision.plugin in record.waits:
+                        del record.waits[decision.plugin]
                         if not record.waits:
                             self._permit(record)
                     continue
-                status = Status(Code.UNSCHEDULABLE, (word.reason,), word.plugin)
-                for record in self._chosen(word, "assuming"):
+                status = Status(Code.UNSCHEDULABLE, (decision.reason,), decision.plugin)
+                for record in self._chosen(decision, "assuming"):
                     record.refusal = record.refusal or status
-                waiting = [word.uid]
-                if word.chosen is not None:
-                    waiting = [each.pod.uid for each in self._chosen(word, "waiting")]
+                waiting = [decision.uid]
+                if decision.chosen is not None:
+                    waiting = [each.pod.uid for each in self._chosen(decision, "waiting")]
                 for uid in waiting:
-                    self._reject(uid, word.plugin, word.reason)
+                    self._reject(uid, decision.plugin, decision.reason)
 
-    def _chosen(self, word, state):
-        if word.chosen is None:
+    def _chosen(self, decision, state):
+        if decision.chosen is None:
             return []
         found = [each for each in self._attempts.values() if each.state == state]
-        return [each for each in found if word.chosen(each.facts)]
+        return [each for each in found if decision.chosen(each.facts)]
 
-    def _next_words(self):
+    def _next_decisions(self):
         call = next(self._calls, None)
         assert call, "the core did not apply the decisions of plugins"
-        assert call[0] == "words", f"the core applied {call} instead of plugins' decisions"
+        assert call[0] == "decisions", f"the core applied {call} instead of plugins' decisions"
         return call[1]
 
     def _next(self, method, plugin, record):
@@ -462,11 +470,11 @@ class CycleAccount:
                 return _named(method, plugin, answer)
         return None
 
-    def _tell_plugins(self, record, method, plugins):
+    def _call_plugins(self, record, method, plugins):
         for plugin in plugins:
             answer = self._next(method, plugin, record)
             if isinstance(answer, PluginFailure):
-                text = f'running {TOLD[method]} plugin "{plugin.name}": {answer.status.message}'
+                text = f'running {POINT_OF[method]} plugin "{plugin.name}": {answer.status.message}'
                 report = PodReport(record.pod.uid, record.pod.key, ReportKind.WARNING, text)
                 self._out.reports.append(report)
 
@@ -474,7 +482,7 @@ class CycleAccount:
         was_reserved = record.state in RESERVED
         self._put_aside(record, state)
         if was_reserved:
-            self._tell_plugins(record, "unreserve", record.profile.reserve[::-1])
+            self._call_plugins(record, "unreserve", record.profile.reserve[::-1])
             self._out.attempts[Forget].append(record.attempt)
 
     def _put_aside(self, record, state):
@@ -491,7 +499,7 @@ class CycleAccount:
             while len(memory) > self._most:
                 del memory[next(iter(memory))]
 
-    def _tell_done(self, record):
+    def _report_done(self, record):
         self._out.done.setdefault(record.lease_id, []).append(record.pod.uid)
 
     def _give_back(

@@ -213,7 +213,7 @@ def unnoticed(disk, seed):
         wanted, found = judged(contents), read(contents, memo)
         if found != wanted:
             what = damage.__name__.strip("_")
-            yield f"I9: after {what} a reader says {_told(found)}, should say {_told(wanted)}"
+            yield f"I9: after {what} a reader reports {_shown(found)}, not {_shown(wanted)}"
 
 
 def read(contents, memo):
@@ -227,9 +227,9 @@ def read(contents, memo):
     except JournalError:
         return None if _is_read_so_far(other) else "nothing at all"
     tail = reader.tail
-    told = tail and (tail.name, tail.offset, tail.size_bytes, tail.lsn, tail.was_durable)
+    tail_facts = tail and (tail.name, tail.offset, tail.size_bytes, tail.lsn, tail.was_durable)
     closed = reader.closed and (reader.closed.records, reader.closed.digest)
-    return records, told, closed
+    return records, tail_facts, closed
 
 
 def _is_read_so_far(disk):
@@ -254,9 +254,9 @@ def _behind_others(contents):
             yield each.name
 
 
-def _told(said):
-    if isinstance(said, str):
-        return said
-    if said is None:
+def _shown(tail):
+    if isinstance(tail, str):
+        return tail
+    if tail is None:
         return "that it is damaged"
-    return f"{len(said[0])} records, cut and end: {said[1:]}"
+    return f"{len(tail[0])} records, cut and end: {tail[1:]}"

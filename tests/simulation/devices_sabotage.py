@@ -40,10 +40,10 @@ def unreported(records, seed):
         wrong = falsify(records, index)
         if wrong is None:
             continue
-        told = [each.text for each in check(wrong).violations]
-        if not any(reason in each for each in told):
+        reported = [each.text for each in check(wrong).violations]
+        if not any(reason in each for each in reported):
             lsn = records[index].lsn
-            yield f"sabotage: {falsify.__name__} in record {lsn}: told are {told[:3]}"
+            yield f"sabotage: {falsify.__name__} in record {lsn}: reported are {reported[:3]}"
 
 
 def _allocates(record):

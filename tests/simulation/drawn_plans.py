@@ -39,7 +39,7 @@ NORMALIZING = ("NodeAffinity", "TaintToleration", "PodTopologySpread", "InterPod
 
 
 class Style(Enum):
-    """What a random cluster tests."""
+    """The properties that a random cluster tests."""
 
     LISTS = "lists"
     """Workers list the best of all nodes: no users' plugins, and every pod has its own size."""

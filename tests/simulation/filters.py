@@ -26,7 +26,7 @@ class Filters:
         self.table = NodeTable(self._classes)
         handle = Handle(self._classes, cluster)
         self._profile = Profile(default_config().profiles[0], in_tree_registry(), handle)
-        self.ledger = AssumedClaims(self._profile.storage)
+        self.assumed_claims = AssumedClaims(self._profile.storage)
 
     @property
     def names(self):

@@ -15,7 +15,7 @@ from roadstead.actors.messages.changes import DELETE_PODS, REMOVE_DELETED
 from roadstead.actors.messages.recovery import END_OWNER, FENCE_OWNER, POD_NODES, RESOLVE
 from roadstead.actors.names import BINDER, QUEUE
 
-SAYS_NOTHING = "halted"
+STATUS_HALTED = "halted"
 """Reasons of a refused bind that may not apply later."""
 
 NEVER = -1
@@ -46,13 +46,13 @@ class Histories:
     snapshots: records that journals lost by taking a snapshot, see `snapshots.py`.
 
     Calls by kind, with request and answer:
-        bind     {token: (uid, owner, epoch)}   {token: (node, "") or ("", cause)}
-        accept   uids                           None
-        delete   uids                           uids of deleted pods
-        word     [(uid, token or "")]           for each a node, "" (waiting) or None (deleted)
-        fence    (owner, epoch)                 None
-        lease    (owner, epoch)                 (lease, uids)
-        end      (lease or None, owner or None, uids)   None
+        bind      {token: (uid, owner, epoch)}   {token: (node, "") or ("", cause)}
+        accept    uids                           None
+        delete    uids                           uids of deleted pods
+        placement [(uid, token or "")]           for each a node, "" (waiting) or None (deleted)
+        fence     (owner, epoch)                 None
+        lease     (owner, epoch)                 (lease, uids)
+        end       (lease or None, owner or None, uids)   None
     """
 
     lease_s: float
@@ -136,7 +136,7 @@ class Binds:
         elif call.what == "delete":
             for uid in call.asked:
                 self._delete_begun.setdefault(uid, call.begun)
-        elif call.what == "word":
+        elif call.what == "placement":
             bound, gone = self._bound, self._gone
             self._known[call] = {
                 uid: (bound.get(uid, (None, None))[1], self._is_gone(uid))
@@ -164,18 +164,18 @@ class Binds:
             self._fences[owner] = epoch, call.ended
 
     def _is_gone(self, uid):
-        """Whether a pod was certainly deleted and nobody submitted it again."""
+        """Whether a pod was certainly deleted and not submitted again."""
         gone = self._gone.get(uid)
         return gone is not None and self._accept_begun[uid] < gone.begun
 
     def _is_here(self, uid, begun):
-        """Whether a pod was certainly accepted and nobody asked to delete it."""
+        """Whether a pod was certainly accepted and its deletion not requested."""
         return uid not in self._delete_begun and self._accepted.get(uid, begun) < begun
 
     def _bind(self, call):
         for token, (node, cause) in call.answer.items():
             uid, owner, epoch = call.asked[token]
-            if cause == SAYS_NOTHING:
+            if cause == STATUS_HALTED:
                 continue
             before = self._answers.setdefault(token, node)
             if before != node:
@@ -198,18 +198,18 @@ class Binds:
         if epoch < newest and since < asked:
             self._wrong(uid, f"bound by {owner} of epoch {epoch} after {newest} was fenced")
 
-    def _word(self, call):
+    def _placement(self, call):
         known = self._known.pop(call)
-        for (uid, token), word in zip(call.asked, call.answer, strict=True):
-            if token and word == "":
+        for (uid, token), node_name in zip(call.asked, call.answer, strict=True):
+            if token and node_name == "":
                 self._void.add(token)
             if uid not in known:
                 continue
             node, was_gone = known[uid]
-            if was_gone and self._is_gone(uid) and word is not None:
-                self._wrong(uid, f"it was gone, and is said to be on {word!r}")
-            elif uid not in self._delete_begun and word != node:
-                self._wrong(uid, f"it was bound on {node}, and is said to be on {word!r}")
+            if was_gone and self._is_gone(uid) and node_name is not None:
+                self._wrong(uid, f"it was gone, and is reported on {node_name!r}")
+            elif uid not in self._delete_begun and node_name != node:
+                self._wrong(uid, f"it was bound on {node}, and is reported on {node_name!r}")
 
     def _wrong(self, uid, text):
         self.problems.append(f"history of the binder: {uid}: {text}")
@@ -278,16 +278,16 @@ _ASKING = {
     (BINDER, BIND.name): ("bind", _binds_asked, _binds_answered),
     (BINDER, ADD_PENDING.name): ("accept", lambda batch: batch.uids, _nothing),
     (BINDER, DELETE_PODS.name): ("delete", lambda gone: gone.uids, lambda _, gone: gone.uids),
-    (BINDER, EVICT.name): ("delete", lambda ask: ask.uids, lambda _, told: told.pods.uids),
+    (BINDER, EVICT.name): ("delete", lambda ask: ask.uids, lambda _, answer: answer.pods.uids),
     (BINDER, POD_NODES.name): (
-        "word",
+        "placement",
         lambda ask: [(uid, "") for uid in ask.uids],
-        lambda _, words: words.nodes,
+        lambda _, answer: answer.nodes,
     ),
     (BINDER, RESOLVE.name): (
-        "word",
+        "placement",
         lambda ask: list(zip(ask.uids, ask.tokens, strict=True)),
-        lambda _, words: words.nodes,
+        lambda _, answer: answer.nodes,
     ),
     (BINDER, FENCE_OWNER.name): ("fence", lambda owner: (owner.name, owner.epoch), _nothing),
     (QUEUE, LEASE.name): (

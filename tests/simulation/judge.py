@@ -152,52 +152,52 @@ class Judge:
 
         effects: of the scheduler's core; they contain the reports on pods without a node.
         """
-        told = _Told(effects)
+        effects_of_call = _Reported(effects)
         for decision in decisions:
             self._begin_up_to(decision.pod.uid)
-            self._judge(decision, told.of(decision))
+            self._judge(decision, effects_of_call.of(decision))
             # Later decisions assume that this one succeeds.
-            for each in told.nominations(decision):
+            for each in effects_of_call.nominations(decision):
                 self._heed_nomination(each)
         self._begin_up_to(None)
         self.heed([each for each in effects if not isinstance(each, Nominate)])
 
-    def _judge(self, decision, said):
+    def _judge(self, decision, chosen):
         self.judged += 1
         pod = decision.pod
         facts = pod.pod_class.facts
         start = self._sampling.start
         wanted = self._decide(pod, facts)
-        if facts.pod_group is not None and wanted.node_name is None and said is not None:
+        if facts.pod_group is not None and wanted.node_name is None and chosen is not None:
             # A gang's message depends on which of its pods wait at the scheduler.
-            wanted = replace(wanted, message=said.message, nominated=said.nominated)
-        if self._is_early(said):
+            wanted = replace(wanted, message=chosen.message, nominated=chosen.nominated)
+        if self._is_early(chosen):
             return
-        if not self._is_same(said, wanted):
-            text = f"decision {self.judged}: {pod.key} (attempt {pod.attempt}): {said}"
-            self.problems.append(f"{text}, the judge says {wanted}")
+        if not self._is_same(chosen, wanted):
+            text = f"decision {self.judged}: {pod.key} (attempt {pod.attempt}): {chosen}"
+            self.problems.append(f"{text}, the judge expects {wanted}")
         elif self._may_ask(facts):
             self._ask_bystanders(pod, facts, wanted, start)
-        elif (said := decision.best) and said != self._best(wanted):
-            self.problems.append(f"{pod.key}: the best are {said}, not {self._best(wanted)}")
+        elif (chosen := decision.best) and chosen != self._best(wanted):
+            self.problems.append(f"{pod.key}: the best are {chosen}, not {self._best(wanted)}")
         if decision.node_name is not None:
             self._place(pod, facts, decision.node_name)
 
     def _may_ask(self, facts):
-        """Whether to run the bystanders, who build a cluster anew with the nodes in order."""
+        """Whether to run the bystanders, which build the cluster again with the nodes in order."""
         is_due = self.judged % self.asked_every == 0 and facts.pod_group is None
         return is_due and self._sampling.names() is not None
 
-    def _is_early(self, said):
+    def _is_early(self, chosen):
         """Whether a pod was refused because a claim was in flight when its batch began; the pod
         that reserved it was confirmed since then.
         """
-        found = None if said is None else IN_FLIGHT.search(said.message)
+        found = None if chosen is None else IN_FLIGHT.search(chosen.message)
         claims = self._volumes.storage.devices.claims
         return bool(found) and found[1] in claims and not claims[found[1]].is_in_flight
 
-    def _is_same(self, said, wanted):
-        return said == wanted
+    def _is_same(self, chosen, wanted):
+        return chosen == wanted
 
     def _best(self, wanted):
         """A single node is the best even where scoring it fails."""
@@ -271,18 +271,18 @@ class Judge:
             for name, code in zip(names, evaluation.codes.tolist(), strict=True)
             if code > 0 and statuses[code - 1].code is Code.ERROR
         }
-        nominated, refused, told = facts.nominated_node_name, {}, set()
+        nominated, refused, known_nodes = facts.nominated_node_name, {}, set()
         if nominated in feasible:
             # A nominated node that accepts the pod is checked first, and no search begins.
             left, refused = self._asked(pod, [nominated]) or ([], {})
             if left:
                 return self._narrowed(evaluation, Left([self._table.row_of(nominated)]), {}, None)
-            told = set(refused)
+            known_nodes = set(refused)
         elif nominated in names and nominated not in failing:
-            told = {nominated}
+            known_nodes = {nominated}
         named = evaluation.pre_filter.node_names
         met, seen, failed = self._sampling.search(
-            facts.scheduler_name, feasible, failing, named, told
+            facts.scheduler_name, feasible, failing, named, known_nodes
         )
         if failed is not None:
             return self._narrowed(evaluation, Left([], failing[failed]), {}, None)
@@ -295,7 +295,7 @@ class Judge:
         rows = [row for row in rows if names[row] in left]
         unknown_nodes = tuple(why for name, why in refused.items() if name not in names)
         found = Left(rows, None, added, len(left) != len(met), unknown_nodes)
-        return self._narrowed(evaluation, found, refused, seen | told)
+        return self._narrowed(evaluation, found, refused, seen | known_nodes)
 
     def _asked(self, pod, names):
         """The nodes that the extender leaves and the reasons of the others; None where it fails."""
@@ -382,7 +382,7 @@ def _verdict(diagnosis, result):
     return failed(diagnosis, message=diagnosis.message(suffix), nominated=nominated, victims=uids)
 
 
-class _Told:
+class _Reported:
     """Reports on the pods of a batch, by UID."""
 
     def __init__(self, effects):

@@ -101,7 +101,7 @@ def _with(build, settings):
 
 
 def late_of(seed):
-    """How soon a cache asks about an attempt: often about one that would have ended well."""
+    """Time until a cache asks about an attempt: often about one that would have ended well."""
     draw = random.Random(f"late {seed}")
     # Messages may be seconds late, and many messages may be in transit.
     late = {"bind_s": 0.3, "ask_again_s": 0.5}, {"bind_s": 0.01, "ask_again_s": 2.5}

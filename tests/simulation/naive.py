@@ -206,9 +206,9 @@ def _refused(evaluation):
             refused[name] = LEFT_OUT
         elif code != PASSED:
             status = evaluation.statuses[code - 1]
-            told = status.code.upstream_name, status.plugin, tuple(sorted(status.reasons))
+            refusal = status.code.upstream_name, status.plugin, tuple(sorted(status.reasons))
             # The search did not reach a node without a status.
-            refused[name] = told if status.reasons else LEFT_OUT
+            refused[name] = refusal if status.reasons else LEFT_OUT
     return refused
 
 

@@ -105,7 +105,7 @@ def _torn(records, draw):
         flipped = data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]
         try:
             list(Reader(disk_of(flipped)).records())
-            yield f"format 1: a bit at {place} is another one, and nothing is said"
+            yield f"format 1: a bit at {place} is another one, and nothing is reported"
         except JournalError:
             pass
 
@@ -125,7 +125,7 @@ def _torn_header(records, data, draw):
         except JournalError:
             found = None
         if found is not None and reader.tail.lsn != records[-1].lsn + 1:
-            yield f"a torn header of format {what} is told of as {reader.tail}"
+            yield f"a torn header of format {what} is reported as {reader.tail}"
         if found != (records if what == "1" else None):
             yield f"format {what}, with a torn header behind it, is read as {found and len(found)}"
 
@@ -139,12 +139,12 @@ def _begun(records, data):
         disk.contents[name] = _header_1(lsn, version)
         reader = Reader(disk)
         try:
-            is_read, told = list(reader.records()) == records, reader.tail
+            is_read, tail = list(reader.records()) == records, reader.tail
         except JournalError as refused:
-            is_read, told = False, str(refused)
-        is_right = is_read and told is None if version == 1 else "newer release" in str(told)
+            is_read, tail = False, str(refused)
+        is_right = is_read and tail is None if version == 1 else "newer release" in str(tail)
         if not is_right:
-            yield f"a next file that has the header of format {version} alone: {told}"
+            yield f"a next file that has the header of format {version} alone: {tail}"
 
 
 def classes_of(records):

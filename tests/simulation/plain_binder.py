@@ -37,7 +37,7 @@ class Pod:
         return Bound(self.uid, self.node, self.lsn, self.version)
 
     @property
-    def told(self):
+    def facts_but_version(self):
         """All but the version, which a recovery counts from the start."""
         return (self.state, self.key, self.node, self.token, self.owner, self.epoch, self.lsn)
 
@@ -52,7 +52,7 @@ class PlainBinder:
         self.settings = settings
         self.nodes, self.pods, self.gone = {}, {}, OrderedDict()
         self.epochs, self.voided, self.tokens = {}, OrderedDict(), OrderedDict()
-        self.rows, self.listed, self.notes, self.told = {}, {}, [], []
+        self.rows, self.listed, self.notes, self.subjects = {}, {}, [], []
         self.last_lsn = self.flushed_lsn = 0
         self.unflushed = []
 
@@ -162,7 +162,7 @@ def _replay(binder, binds, lsn, kind, uid, key, node, token, owner, epoch, facts
     elif facts == VOID_MARK:
         binder.void(token)
     else:
-        binder.told.append(facts)
+        binder.subjects.append(facts)
 
 
 def _mark(what):

@@ -191,14 +191,16 @@ async def run_by_client(process, inputs, until_s):
     except TimeoutError:
         return [f"I12: the run has not ended after {until_s:g} s"]
     binder = process.actors[BINDER].core
-    told = {each.uid: each.node for each in outcome.placements}
+    placed = {each.uid: each.node for each in outcome.placements}
     waiting = {each.uid for each in outcome.pending}
     problems = []
     for identity, _ in inputs.pending:
         node_name = binder.placements.node_of(identity.uid)
-        if told.get(identity.uid) != node_name:
-            problems.append(f"{identity.uid} is told on {told.get(identity.uid)}, not {node_name}")
+        if placed.get(identity.uid) != node_name:
+            problems.append(
+                f"{identity.uid} is reported on {placed.get(identity.uid)}, not {node_name}"
+            )
         state, _ = binder.pod_status(identity.uid)
         if (state.value == "pending") != (identity.uid in waiting):
-            problems.append(f"{identity.uid} is {state.value}; told to wait: {waiting}")
+            problems.append(f"{identity.uid} is {state.value}; reported as waiting: {waiting}")
     return problems

@@ -178,9 +178,9 @@ class QueueModel(Moves):
         reports = [(each.uid, REPORTED[each.reason]) for each in pods]
         new, before, stale = self.sorted_out(lease, reports)
         seen = self.events[max(lease.first, self.forgotten) :]
-        said = {each.uid: each for each in pods}
+        by_uid = {each.uid: each for each in pods}
         for uid, what in new.items():
-            pod, report = self.pods[uid], said[uid]
+            pod, report = self.pods[uid], by_uid[uid]
             if report.nominated_node is not None:
                 self.nominate(pod, report.nominated_node, report.preempts, now_s)
             self.return_leased(pod, report, seen, now_s)

@@ -1,4 +1,4 @@
-"""How a pod moves between states by the queue's rules: the base of `queue_model`."""
+"""Moves of pods between states by the queue's rules: the base of `queue_model`."""
 
 import math
 from collections import Counter
@@ -125,7 +125,7 @@ class Moves:
         return (pod.seq,) if pod.state is _S.IN_FLIGHT else (pod.timestamp_s, pod.seq)
 
     def turn_of(self, pod):
-        """The pods of activeQ with which a pod takes turns: all, or those of its profile."""
+        """The pods of activeQ that are leased in turn with a pod: all, or those of its profile."""
         return pod.facts.scheduler_name if self.settings.by_profile else ""
 
     def turns(self):

@@ -133,13 +133,13 @@ class _Ramble:
             for uid, each in live.items()
             if each.state == "waiting"
         ]
-        told = [(each.pod.uid, each.node_name, each.plugins) for each in self._waiting]
+        shown = [(each.pod.uid, each.node_name, each.plugins) for each in self._waiting]
         found = [who.uid for who in self._facts if self._waiting.get(who.uid) is not None]
-        if sorted(told) != sorted(waits) or sorted(found) != sorted(uid for uid, _, _ in waits):
-            self.problems.append(f"{told} and {found} are shown to wait, not {waits}")
+        if sorted(shown) != sorted(waits) or sorted(found) != sorted(uid for uid, _, _ in waits):
+            self.problems.append(f"{shown} and {found} are shown to wait, not {waits}")
         due = (each.deadline_s for each in live.values() if each.state == "waiting")
-        if (told := next_deadline_s(self.core)) != (wanted := min(due, default=None)):
-            self.problems.append(f"the next pod waits until {told}, not {wanted}")
+        if (shown := next_deadline_s(self.core)) != (wanted := min(due, default=None)):
+            self.problems.append(f"the next pod waits until {shown}, not {wanted}")
         coming = [e.facts for e in live.values() if e.state == "assuming" and e.refusal is None]
         if Counter(self._waiting.before_permit()) != Counter(coming):
             self.problems.append(

@@ -313,7 +313,7 @@ class _Ramble:
         )
         self._sent.append(batch)
         if (answers := self._do("bind", batch)) is not None:
-            self._settle(answers)
+            self._finish(answers)
 
     def _bind_plain(self):
         """Bind ordinary pods to nodes with room: they commit without checks, unless a node
@@ -387,7 +387,7 @@ class _Ramble:
             text for change in self._actor.binder.volumes.log for text in devices.change(change)
         ]
 
-    def _settle(self, answers):
+    def _finish(self, answers):
         for each in answers.answers:
             if each.cause:
                 self._volumes.forget([each.uid])
@@ -485,8 +485,8 @@ class _Twins(_Ramble):
         except BindConflictError as conflict:
             other = type(conflict)
         if _but_numbers(answer) != _but_numbers(other):
-            said = f"{str(_but_numbers(other))[:300]}, not {str(_but_numbers(answer))[:300]}"
-            self._problems.append(f"without a journal {name} is answered by {said}")
+            difference = f"{str(_but_numbers(other))[:300]}, not {str(_but_numbers(answer))[:300]}"
+            self._problems.append(f"without a journal {name} is answered by {difference}")
         return None if isinstance(answer, type) else answer
 
 

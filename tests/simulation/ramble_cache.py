@@ -104,7 +104,7 @@ class _Other:
         if method is APPLY:
             return ChangesApplied(receives_requests=self._ramble.draw.random() < 0.5)
         if method is RESOLVE:
-            return PodNodes(self._ramble.words(message.uids))
+            return PodNodes(self._ramble.nodes_of(message.uids))
         return StorageLog(self._ramble.log()) if method is STORAGE_LOG else NOTHING
 
 
@@ -156,7 +156,12 @@ class _Ramble:
 
     async def step(self):
         kinds = (
-            *((self._assume, 12), (self._settle, 6), (self._add_nodes, 3), (self._remove_nodes, 1)),
+            *(
+                (self._assume, 12),
+                (self._update_assumptions, 6),
+                (self._add_nodes, 3),
+                (self._remove_nodes, 1),
+            ),
             *((self._run, 2), (self._update_running, 1), (self._nominate, 3), (self._gone, 3)),
             *((self._owner_ends, 3), (self._restream, 2), (self._know, 1), (self._ask, 2)),
             *((self._time, 5), (self._contradict, 2), (self._begin_anew, 2)),
@@ -184,7 +189,7 @@ class _Ramble:
         self._revision += draw < 0.6
         return self._revision if draw < 0.7 else 0 if draw < 0.9 else max(0, self._revision - 2)
 
-    def words(self, uids):
+    def nodes_of(self, uids):
         """The binder's answers: mostly the node where a pod is, or none."""
         draw = self.draw
         return tuple(
@@ -228,7 +233,7 @@ class _Ramble:
         now = [(each.uid, each.token) for each in self._core.unconfirmed()]
         return (*pairs[:1], *self._some(now, 0, most)) if self.draw.random() < 0.9 else (*pairs,)
 
-    async def _settle(self):
+    async def _update_assumptions(self):
         rows = tuple((name, self.draw.randint(1, 30)) for name in self._names(2))
         confirm = tuple(uid for uid, _ in self._pairs(2))
         finish = tuple(dict.fromkeys(self._pairs()))
@@ -240,7 +245,7 @@ class _Ramble:
         owner = OwnerEpoch(name, self._epochs[name])
         held = await self._do("assumed_by", owner)
         uids = held.uids if self.draw.random() < 0.8 else held.uids[1:]
-        await self._do("end_owner", EndOwner(owner, uids, self.words(uids)))
+        await self._do("end_owner", EndOwner(owner, uids, self.nodes_of(uids)))
 
     async def _begin_anew(self):
         self._epochs[self.draw.choice(OWNERS)] += 1
@@ -265,8 +270,8 @@ class _Ramble:
         fresh = partitioning_over(len(parts.sizes))
         fresh.assign_first(nodes)
         wanted = {each.name: fresh.partition_of(each.name) for each in nodes}
-        if (told := {name: parts.partition_of(name) for name in wanted}) != wanted:
-            self.shadow.wrong(f"the first nodes are dealt as {told}, not {wanted}")
+        if (actual := {name: parts.partition_of(name) for name in wanted}) != wanted:
+            self.shadow.wrong(f"the first nodes are dealt as {actual}, not {wanted}")
 
     async def _remove_nodes(self):
         names = tuple(node.name for node in self._some(self._nodes, 1, 1))

@@ -61,7 +61,7 @@ class _World:
         settings, self._is_parted = self._settings(), draw.random() < 0.5
         if self._is_parted:
             settings = {**settings, "mode": "partitioned", "schedulers": 2, "partitions": 2}
-        self._settled = settings = Settings(**settings)
+        self._settings_used = settings = Settings(**settings)
         self._exact = settings.concurrency == "exact"
         self._profile = profile_of(ROW_PLUGINS, classes=self._nodes.table.classes)
         self._partition = Partition(settings, 0, self._partition_of) if self._is_parted else None
@@ -143,11 +143,13 @@ class _World:
         is_same = list(pods) == wanted[: len(pods)] and _may_end(wanted, len(pods))
         self._expect(is_same, f"{uids[0]} are decided together, not {uids[1]}")
         account = self._account(scope, list(pods), self._now_s)
-        decisions, settled = self._driven(self.cycle.decide(scope, pods, self._now_s), account)
-        self._expect(settled > 0, "nothing is settled")
-        self._passed_count += settled - len(decisions)
-        said = self.cycle.passed_on
-        self._expect(said == self._passed_count, f"{said} passed on, not {self._passed_count}")
+        decisions, done_count = self._driven(self.cycle.decide(scope, pods, self._now_s), account)
+        self._expect(done_count > 0, "no pod is decided or passed on")
+        self._passed_count += done_count - len(decisions)
+        passed_on = self.cycle.passed_on
+        self._expect(
+            passed_on == self._passed_count, f"{passed_on} passed on, not {self._passed_count}"
+        )
         gone = {each.pod.uid for each in decisions}
         self._pods = [each for each in self._pods if each.uid not in gone]
         draw.shuffle(self._pods)
@@ -160,8 +162,8 @@ class _World:
             try:
                 need = steps.send(answer)
             except StopIteration as end:
-                said = [each.node_name for each in end.value[0]], end.value[1]
-                self._expect(said == wanted, f"{said} is decided, not {wanted}")
+                outcome = [each.node_name for each in end.value[0]], end.value[1]
+                self._expect(outcome == wanted, f"{outcome} is decided, not {wanted}")
                 return end.value
             answer = None
             if isinstance(need, Phase):
@@ -198,7 +200,7 @@ class _World:
     # The model.
 
     def _is_own(self, each):
-        if self._partition is None or self._settled.partition_policy != "latency-first":
+        if self._partition is None or self._settings_used.partition_policy != "latency-first":
             return self._partition is not None and self._partition.tries_own_nodes_first(each)
         return each.uid not in self._passed_on
 
@@ -213,7 +215,7 @@ class _World:
         return pods[:1] if self._latency.is_positive else pods
 
     def _is_old(self, scope, now_s):
-        staleness_s = self._settled.staleness_s
+        staleness_s = self._settings_used.staleness_s
         read_s = self._read_s.get(scope.is_own)
         return read_s is None or staleness_s is None or now_s - read_s > staleness_s
 
@@ -231,7 +233,7 @@ class _World:
             now_s = yield from self._read(scope, now_s)
         if wait_s:
             now_s = yield WaitUntil(now_s + wait_s)
-            staleness_s = self._settled.staleness_s
+            staleness_s = self._settings_used.staleness_s
             if staleness_s is not None and self._is_old(scope, now_s):
                 is_fresh = True
                 now_s = yield from self._read(scope, now_s)
@@ -279,7 +281,7 @@ class _World:
             if found is not None:
                 placed.append(each)
                 self._mirror.add_pod(found, each.pod_class, uid=each.uid, key=each.key)
-            staleness_s = self._settled.staleness_s
+            staleness_s = self._settings_used.staleness_s
             if place % AT_ONCE == 0:
                 now_s = yield "YieldToMessages"
                 if staleness_s is not None and self._is_old(scope, now_s):

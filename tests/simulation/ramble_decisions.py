@@ -1,5 +1,5 @@
-"""Random decisions of a scheduler's cycle, for situations that runs seldom reach: cycles of its own
-table, with a run's plan, nodes and pods, decide at random, and a judge decides again.
+"""Random decisions of a scheduler's cycle, for situations that runs seldom reach: cycles with
+tables of their own decide for a run's plan, nodes and pods at random, and a judge decides again.
 
 A small cluster that changes between any two batches; stale states; pods that were forgotten and are
 decided again before the table has the change; attempts that cache or binder refuse; nominations;
@@ -166,7 +166,7 @@ class _Ramble:
             ]
         self._hosts = hosts
         for facts in hosts[: max(1, len(hosts) - 2)]:
-            self._tell(self._cache.add_node(facts))
+            self._send(self._cache.add_node(facts))
         self._catch_up()
 
     def _some_pods(self, scenario):
@@ -203,7 +203,7 @@ class _Ramble:
 
     # The cluster, and the scheduler's copy of it.
 
-    def _tell(self, deltas):
+    def _send(self, deltas):
         self._late += deltas
 
     def _catch_up(self):
@@ -223,7 +223,7 @@ class _Ramble:
                 judge.node_comes(node)
             elif kind is DeltaKind.REMOVE_NODE:
                 judge.node_removed(name)
-        self._workers.tell(self._late, arrivals)
+        self._workers.apply(self._late, arrivals)
         self._late, self._is_owed = [], False
         held.tentative.undo_unconfirmed()
         held.table.validate()
@@ -264,17 +264,17 @@ class _Ramble:
             taints = self._draw.choice(((), (taint("spot", "", "NoSchedule"),)))
             labels = self._draw.choice((facts.labels, (*facts.labels, ("disk", "ssd"))))
             changed = replace(facts, taints=taints, labels=labels)
-            self._tell(self._cache.update_node(changed))
+            self._send(self._cache.update_node(changed))
 
     def _go(self):
         facts = self._host()
         if facts.name in self._cache.placements.nodes and len(self._cache.placements.nodes) > 1:
-            self._tell(self._cache.remove_node(facts.name))
+            self._send(self._cache.remove_node(facts.name))
 
     def _come(self):
         facts = self._host()
         if facts.name not in self._cache.placements.nodes:
-            self._tell(self._cache.add_node(facts))
+            self._send(self._cache.add_node(facts))
 
     def _run(self):
         """Add a pod of another scheduler, perhaps of one that is also decided here."""
@@ -286,7 +286,7 @@ class _Ramble:
         if self._cache.node_of(uid) is None and self.core.state_of(uid) not in ("binding",):
             key = f"{who.namespace}/{uid}"
             item = PodOnNode(uid, key, without_nomination(facts), self._host().name)
-            self._tell(self._cache.confirm([item]))
+            self._send(self._cache.confirm([item]))
 
     def _some_running(self):
         uids = [
@@ -296,7 +296,7 @@ class _Ramble:
 
     def _leave(self):
         if (uid := self._some_running()) is not None:
-            self._tell(self._cache.remove_pods([uid]))
+            self._send(self._cache.remove_pods([uid]))
             self.core.deleted([uid])
             self._forget(uid)
 
@@ -305,7 +305,7 @@ class _Ramble:
             facts = self._cache.facts_of(uid)
             labels = self._draw.choice((facts.labels, (("app", "other"),)))
             node = self._cache.node_of(uid)
-            self._tell(self._cache.update_pod(uid, replace(facts, labels=labels), node))
+            self._send(self._cache.update_pod(uid, replace(facts, labels=labels), node))
 
     def _nominate(self):
         """Add or remove nominations, of these pods or of another scheduler's."""
@@ -318,7 +318,7 @@ class _Ramble:
                 self._facts[who] = replace(facts, nominated_node_name=name)
             else:
                 uid = f"nominated-{self._draw.randrange(3)}"
-            self._tell(self._cache.nominate(uid, name, without_nomination(facts)))
+            self._send(self._cache.nominate(uid, name, without_nomination(facts)))
 
     def _turn(self):
         if self._bounds is not None:
@@ -461,8 +461,8 @@ class _Ramble:
                 judge.passes_on(each)
                 effects += self.core.deleted([each.pod.uid])
             else:
-                effects += (said := self.core.decided([each]))
-                judge.decided([each], said)
+                effects += (commands := self.core.decided([each]))
+                judge.decided([each], commands)
         judge.end(decided)
         self._perform(effects)
 
@@ -476,7 +476,7 @@ class _Ramble:
                 effects += self._bind(effect.attempts)
             elif isinstance(effect, Forget):
                 for each in effect.attempts:
-                    self._tell(self._cache.forget([(each.uid, each.token)]).deltas)
+                    self._send(self._cache.forget([(each.uid, each.token)]).deltas)
                     self._forget(each.uid)
             elif isinstance(effect, Confirm):
                 for each in effect.attempts:
@@ -513,7 +513,7 @@ class _Ramble:
                 refused.append((each.token, unschedulable("it is there")))
                 self._judge.release(each.uid)
                 continue
-            self._tell(answer.deltas)
+            self._send(answer.deltas)
             accepted.append(each.token)
             if each.facts.volumes:
                 self._is_owed = True
@@ -533,7 +533,7 @@ class _Ramble:
         for each in effect.nominations:
             for victim in each.victims:
                 if self._cache.node_of(victim.uid) is not None:
-                    self._tell(self._cache.remove_pods([victim.uid]))
+                    self._send(self._cache.remove_pods([victim.uid]))
                     effects += self.core.deleted([victim.uid])
                     self._forget(victim.uid)
             deltas = self._cache.nominate(
@@ -542,7 +542,7 @@ class _Ramble:
                 without_nomination(each.facts),
                 preempts=bool(each.victims),
             )
-            self._tell(deltas)
+            self._send(deltas)
         return effects
 
     def _back(self, item):

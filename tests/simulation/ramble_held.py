@@ -79,9 +79,9 @@ def nominations_at(cache, classes):
 
 
 class _Ramble:
-    """late: changes that the table does not have. told, named: uid → node of the pods placed and
-    nominated by the changes that it has. given_up: uids of pods whose nominations placements or
-    leases ended. ahead: preemptors whose preemption the cache has not confirmed; leaving: their
+    """late: changes that the table does not have. reported, named: uid → node of the pods placed
+    and nominated by the changes that it has. given_up: uids of pods whose nominations placements
+    or leases ended. ahead: preemptors whose preemption the cache has not confirmed; leaving: their
     victims with their nodes. decided: uids of the pods placed since the last full update.
     """
 
@@ -90,7 +90,7 @@ class _Ramble:
         self._classes = PodClasses()
         self._held = SchedulerNodes("ramble", plan, self._classes, is_new=False, epoch=1)
         self._cache = CacheCore(TableStore(), CacheSettings())
-        self._late, self._told, self._arrivals, self._tokens = [], {}, 0, 0
+        self._late, self._reported, self._arrivals, self._tokens = [], {}, 0, 0
         self._named, self._ended_nominations = {}, set()
         self._ahead, self._leaving, self._decided_here = set(), {}, set()
         self._hosts = scenario.nodes[:NODES]
@@ -160,7 +160,7 @@ class _Ramble:
             for uid in gone:
                 del self._leaving[uid]
         elif kind is DeltaKind.ADD_POD:
-            self._told[uid] = name
+            self._reported[uid] = name
             self._leaving.pop(uid, None)
             self._decided_here.discard(uid)
             if uid in self._ahead:
@@ -168,7 +168,7 @@ class _Ramble:
                 self._ahead.discard(uid)
                 self._ended_nominations.discard(uid)
         elif kind is DeltaKind.REMOVE_POD:
-            del self._told[uid]
+            del self._reported[uid]
             self._leaving.pop(uid, None)
         elif kind is DeltaKind.NOMINATE:
             own = name, self._classes.pod_class(pod)
@@ -198,7 +198,7 @@ class _Ramble:
             for uid in self._cache.pods.present
             if self._cache.node_of(uid) in known.nodes
         }
-        if not here == there == self._told:
+        if not here == there == self._reported:
             self.problems.append(f"the table holds {here}, not {there}")
         if nominations_at(self._cache, self._classes) != Counter(self._named.values()):
             self.problems.append(f"nominated are not those of the changes: {self._named}")
@@ -209,8 +209,10 @@ class _Ramble:
         """
         table = self._held.table
         here = {each.uid: name for name in table.node_names() for each in table.residents.on(name)}
-        differing = {uid for uid in {*here, *self._told} if here.get(uid) != self._told.get(uid)}
-        nodes = {each.get(uid) for uid in differing for each in (here, self._told)} - {None}
+        differing = {
+            uid for uid in {*here, *self._reported} if here.get(uid) != self._reported.get(uid)
+        }
+        nodes = {each.get(uid) for uid in differing for each in (here, self._reported)} - {None}
         counts = {name: table.row_facts(name)["pod_count"] for name in table.node_names()}
         if counts != {name: [*here.values()].count(name) for name in counts}:
             self.problems.append(f"{counts} pods are counted, {here} are there")
@@ -223,7 +225,9 @@ class _Ramble:
         if away.keys() - self._decided_here:
             self.problems.append(f"{away} are to go, and are on their nodes")
         if not nodes <= self._held.tentative.nodes():
-            self.problems.append(f"{nodes} differ, {self._held.tentative.nodes()} are said to")
+            self.problems.append(
+                f"{nodes} differ, {self._held.tentative.nodes()} are reported to differ"
+            )
 
     def _go(self):
         name = self._host().name
@@ -268,7 +272,7 @@ class _Ramble:
         some = draw.sample([*self._facts], draw.randint(1, 4))
         pods = [self._pod(who) for who in some]
         before = {who.uid: table.residents.node_of(who.uid) for who in self._facts}
-        ours = {who.uid for who in self._facts if before[who.uid] != self._told.get(who.uid)}
+        ours = {who.uid for who in self._facts if before[who.uid] != self._reported.get(who.uid)}
         ours |= self._leaving.keys()
         tentative.remove_from_table(pods)
         self._ended_nominations.difference_update(pod.uid for pod in pods)

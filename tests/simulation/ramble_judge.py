@@ -16,17 +16,17 @@ class ShownJudge(Judge):
         super().__init__(plan, members, bounds, opinions)
         self._aside, self._here = {}, {}
 
-    def _is_same(self, said, wanted):
-        """Of equal victims, those added to a table last are chosen, and here tables differ in that
+    def _is_same(self, chosen, wanted):
+        """The last added of equal victims are chosen, and here tables differ in that
         order.
         """
-        if said is None or not wanted.victims:
-            return said == wanted
+        if chosen is None or not wanted.victims:
+            return chosen == wanted
         ranks = [
             sorted(self._placed[uid][0].facts.priority for uid in each.victims if uid)
-            for each in (said, wanted)
+            for each in (chosen, wanted)
         ]
-        return ranks[0] == ranks[1] and replace(said, victims=()) == replace(wanted, victims=())
+        return ranks[0] == ranks[1] and replace(chosen, victims=()) == replace(wanted, victims=())
 
     def begin(self, pods):
         """Prepare to decide pods: remove them from the table, and take their nominations from their
@@ -52,10 +52,10 @@ class ShownJudge(Judge):
         """Check a pod that fits none of its scheduler's nodes, and that another scheduler decides
         on all nodes.
         """
-        said = decision.diagnosis.message("")
+        chosen = decision.diagnosis.message("")
         wanted = self._decide(decision.pod, decision.pod.pod_class.facts)
-        if wanted.node_name is not None or not wanted.message.startswith(said):
-            self.problems.append(f"{decision.pod.key} is passed on: {said}, not {wanted}")
+        if wanted.node_name is not None or not wanted.message.startswith(chosen):
+            self.problems.append(f"{decision.pod.key} is passed on: {chosen}, not {wanted}")
 
     def end(self, decisions):
         """Put unplaced pods of a batch back where they were; remember the placed ones until the

@@ -25,9 +25,9 @@ class Lists:
         for worker in self._rows.with_rows():
             if worker not in answers:
                 left.update(self._rows.of(worker).tolist())
-        said = [np.frombuffer(each.is_listed, np.bool_) for each in answers.values()]
-        known = np.logical_and.reduce(said) if said else np.zeros(len(pods), np.bool_)
-        wanted = [pod for pod, is_told in zip(pods, known, strict=True) if is_told]
+        listed = [np.frombuffer(each.is_listed, np.bool_) for each in answers.values()]
+        known = np.logical_and.reduce(listed) if listed else np.zeros(len(pods), np.bool_)
+        wanted = [pod for pod, is_known in zip(pods, known, strict=True) if is_known]
         if best is None:
             return ["nothing is listed, though workers list"] if wanted else []
         if [*best.signatures] != [pod.signature for pod in wanted]:
@@ -53,16 +53,16 @@ class Lists:
             best_of = [row for row in order if row in own]
             listed += best_of[: self._most]
             others += best_of[self._most :]
-        said = dict(zip(best.rows[place].tolist(), best.totals[place].tolist(), strict=True))
-        said.pop(END, None)
-        if said.keys() != {*listed}:
-            yield f"rows {sorted(said)} are listed of {pod.key}, not {sorted(listed)}"
+        reported = dict(zip(best.rows[place].tolist(), best.totals[place].tolist(), strict=True))
+        reported.pop(END, None)
+        if reported.keys() != {*listed}:
+            yield f"rows {sorted(reported)} are listed of {pod.key}, not {sorted(listed)}"
             return
         highest, many, count, bound = best.summary[place].tolist()
         # The scheduler knows the amount that normalization adds to every total.
-        beside = {total - said[row] for row, total in totals.items() if row in said}
+        beside = {total - reported[row] for row, total in totals.items() if row in reported}
         if len(beside) > 1:
-            yield f"{pod.key}: totals {said} are listed, of {totals}"
+            yield f"{pod.key}: totals {reported} are listed, of {totals}"
         if count != len(order):
             yield f"{pod.key}: {count} feasible rows, not {len(order)}"
         if not order:

@@ -73,8 +73,8 @@ def _of_thinking(pods, draw):
             kind = dict(facts.labels).get(JOB_KIND_LABEL)
             kind = kind if kind in KINDS else served.get(facts.scheduler_name, "batch")
             wait_s = times[kind][0] + times[kind][1] * len(new)
-        if (told_s := latency.wait_s(wanted)) != wait_s:
-            yield f"{len(new)} new pods of {len(wanted)} are thought about {told_s} s, not {wait_s}"
+        if (actual_s := latency.wait_s(wanted)) != wait_s:
+            yield f"{len(new)} new pods of {len(wanted)} are delayed {actual_s} s, not {wait_s}"
 
 
 KINDS = ("batch", "service")

@@ -112,9 +112,9 @@ class _Ramble:
         """Pods of one class that are nominated to one node have one class again."""
         name = self._nodes[0].name
         for facts in self._classes:
-            told, again = (self.core._nominator.facts_for(facts, name) for _ in range(2))
-            if told is not again or told != replace(facts, nominated_node_name=name):
-                return [f"nominated to {name}, {facts} becomes {told}, then {again}"]
+            first, again = (self.core._nominator.facts_for(facts, name) for _ in range(2))
+            if first is not again or first != replace(facts, nominated_node_name=name):
+                return [f"nominated to {name}, {facts} becomes {first}, then {again}"]
         return []
 
     def step(self):

@@ -1,6 +1,6 @@
 """Slices that change at random while pods with claims are placed, bound and deleted.
 
-A driver publishes pools anew: a higher generation with devices added, removed, tainted or with
+A driver publishes pools again: a higher generation with devices added, removed, tainted or with
 other attributes and amounts, in one slice or in two, or no slice any more. Scheduler, cache and
 binder receive each slice by itself, in order and at different times, as from informers. Each answer
 of the plugin must be that of a plugin with nothing kept, and the binder's records must satisfy the
@@ -67,7 +67,7 @@ class _Driver:
         self._latest = dict(self._first)
 
     def publish(self):
-        """Return the changes by which a pool is published anew."""
+        """Return the changes by which a pool is published again."""
         draw = self._draw
         key = draw.choice(sorted(self._pools))
         before = self._pools[key]

@@ -40,7 +40,7 @@ class Workers:
         self._late = [[] for _ in range(count)]
         self._seen, self._tie_break = set(), plan.settings.tie_break
 
-    def tell(self, deltas, arrivals):
+    def apply(self, deltas, arrivals):
         """Send changes of the cluster. arrivals: of added nodes."""
         for worker, late in enumerate(self._late):
             late += [(delta, arrivals.get(delta.node_name, 0)) for delta in deltas]
@@ -88,7 +88,7 @@ class Workers:
         if found is not None:
             self._compare(profile, pod_class, found[0], answers.values())
         elif any(not self._late[worker] for worker in answers):
-            self.problems.append("what a worker says is of no use, though it knows all")
+            self.problems.append("answers of up-to-date workers are not used")
         return found and found[0]
 
     def have_listed(self, batch, pods, held, compiled_kernel, profiles):
@@ -141,38 +141,38 @@ class Workers:
         }
 
     def _compare(self, profile, pod_class, given, answers):
-        told_by_all = set.intersection(
+        answered_by_all = set.intersection(
             *({(each.plugin, each.point) for each in answer.classes[0]} for answer in answers)
         )
-        told_by_any = {
+        answered_by_any = {
             (each.plugin, each.point) for answer in answers for each in answer.classes[0]
         }
         state = CycleState(len(self._table))
         silent = _silent(profile, pod_class, state, self._table)
-        if unasked := told_by_any & silent:
+        if unasked := answered_by_any & silent:
             self.problems.append(f"{unasked} did not prepare for it, and was asked by a worker")
         for plugin, point in worker_calls(profile):
             try:
                 if point == FILTER:
-                    told = _statuses(given.filter(plugin, state, pod_class, self._table))
+                    merged = _statuses(given.filter(plugin, state, pod_class, self._table))
                     wanted = _statuses(plugin.filter(state, pod_class, self._table))
                 else:
-                    told = given.score(plugin, state, pod_class, self._table)
+                    merged = given.score(plugin, state, pod_class, self._table)
                     wanted = plugin.score(state, pod_class, self._table)
             except PluginFailure:
                 continue
-            if (plugin.name, point) not in told_by_any | silent:
-                self.problems.append(f"no worker says what {plugin.name} says at {point}")
-            if told is None:
-                if (plugin.name, point) in told_by_all:
+            if (plugin.name, point) not in answered_by_any | silent:
+                self.problems.append(f"no worker answers for {plugin.name} at {point}")
+            if merged is None:
+                if (plugin.name, point) in answered_by_all:
                     self.problems.append(
                         f"{plugin.name} was asked of all workers, and is asked again"
                     )
                 continue
             rows = len(self._table)
-            told, wanted = np.broadcast_to(told, rows), np.broadcast_to(wanted, rows)
-            if told.tolist() != wanted.tolist():
-                self.problems.append(f"{plugin.name} says {wanted}, workers said {told}")
+            merged, wanted = np.broadcast_to(merged, rows), np.broadcast_to(wanted, rows)
+            if merged.tolist() != wanted.tolist():
+                self.problems.append(f"{plugin.name} returns {wanted}, workers returned {merged}")
 
 
 def _silent(profile, pod_class, state, table):
@@ -202,5 +202,5 @@ def _statuses(result):
         return None
     if result.codes is None:
         return np.array([None])
-    said = [None, *(str(each) for each in result.statuses)]
-    return np.array([said[code] for code in result.codes.tolist()], dtype=object)
+    per_code = [None, *(str(each) for each in result.statuses)]
+    return np.array([per_code[code] for code in result.codes.tolist()], dtype=object)

@@ -79,7 +79,7 @@ def _kinds(counts):
     return {kind for kind in faulty if sent[kind] >= ENOUGH}
 
 
-def told(counts):
+def report(counts):
     """Lines for a person: how much of each group is reached, and everything that is not."""
     names = list(wanted(counts))
     missed = [name for name in names if not counts.get(name)]

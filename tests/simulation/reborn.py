@@ -68,13 +68,13 @@ def _of_records(records, settings):
 
 def _differing(core, before):
     """Yield differences in all state but versions and refused requests."""
-    for name, told in (
+    for name, actual in (
         ("nodes", lambda each: dict(each.placements.nodes)),
         ("void tokens", lambda each: list(each._voided)),
         ("gone", lambda each: set(each.pods.ended)),
     ):
-        if told(core) != told(before):
-            yield name, told(core), told(before)
+        if actual(core) != actual(before):
+            yield name, actual(core), actual(before)
     # An epoch without binds or fences is in no journal; the others are compared with the replay of
     # its records.
     beyond = {k: e for k, e in core._epochs.items() if e > before._epochs.get(k, -1)}
@@ -83,11 +83,11 @@ def _differing(core, before):
     if core.pods.present.keys() != before.pods.present.keys():
         yield "pods", sorted(core.pods.present), sorted(before.pods.present)
     for uid in core.pods.present.keys() & before.pods.present.keys():
-        here, there = _told(core.pods.present[uid]), _told(before.pods.present[uid])
+        here, there = _contents(core.pods.present[uid]), _contents(before.pods.present[uid])
         if here != there:
             yield uid, here, there
 
 
-def _told(pod):
+def _contents(pod):
     by = pod.token, pod.owner, pod.epoch
     return pod.state, pod.key, pod.node_name, *by, pod.lsn, pod.facts

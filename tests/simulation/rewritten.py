@@ -17,18 +17,18 @@ def rewritten(data, header=None, frame=None):
     """
     file, data = PlainFile("").read(data), bytes(data)
     place, other = frame or (-1, {})
-    said = {"first_lsn": file.first_lsn, "number": file.number, "before": file.before}
-    said |= header or {}
-    found = data[:20] + struct.pack("<Q", said["first_lsn"]) + data[28:32]
+    head = {"first_lsn": file.first_lsn, "number": file.number, "before": file.before}
+    head |= header or {}
+    found = data[:20] + struct.pack("<Q", head["first_lsn"]) + data[28:32]
     found += struct.pack("<I", zlib.crc32(found))
-    found += struct.pack("<QQ", said["number"], said["before"])
+    found += struct.pack("<QQ", head["number"], head["before"])
     found += struct.pack("<I", zlib.crc32(found))
     segment = zlib.crc32(found)
-    digest = chained(said["before"], segment)
+    digest = chained(head["before"], segment)
     for number, each in enumerate(file.frames):
-        says = {"first_lsn": each.first_lsn, "count": each.count}
-        says |= other if number == place else {}
-        numbers = segment, says["first_lsn"], says["count"], digest, each.durable_bytes
+        fields = {"first_lsn": each.first_lsn, "count": each.count}
+        fields |= other if number == place else {}
+        numbers = segment, fields["first_lsn"], fields["count"], digest, each.durable_bytes
         body = data[each.offset + FRAME_BYTES : each.end]
         checked = struct.pack("<BIQIQQ", each.kind, *numbers) + body
         checksum = zlib.crc32(checked)

@@ -102,9 +102,9 @@ class Sabotage:
         found = self._bind(uid, facts, name, names, is_last=True)
         result = self._checker.finish()
         self._compare("the end", found | ({(0, "I10")} if self._recount.cut_gangs() else set()))
-        told = {each.pod for each in result.violations if each.invariant == "I10"}
-        if told != self._recount.cut_gangs():
-            self._differs(f"gangs cut: {told}, not {self._recount.cut_gangs()}")
+        reported = {each.pod for each in result.violations if each.invariant == "I10"}
+        if reported != self._recount.cut_gangs():
+            self._differs(f"gangs cut: {reported}, not {self._recount.cut_gangs()}")
         if dict(result.counts) != self._recount.counts():
             self._differs(f"counts: {dict(result.counts)}, not {self._recount.counts()}")
         if result.binds_checked != self._recount.binds:
@@ -119,9 +119,9 @@ class Sabotage:
         """Compare the checker's new problems, as (record, invariant), with the expected ones."""
         found = self._checker.result.violations[self._seen :]
         self._seen += len(found)
-        told = {(each.lsn, each.invariant) for each in found}
-        if told != wanted:
-            self._differs(f"{what}: {sorted(told)}, not {sorted(wanted)}: {found}")
+        reported = {(each.lsn, each.invariant) for each in found}
+        if reported != wanted:
+            self._differs(f"{what}: {sorted(reported)}, not {sorted(wanted)}: {found}")
 
     def _take(self, kind, uid="", node_name="", *, lsn=None, **more):
         self._lsn += lsn is None
@@ -276,8 +276,8 @@ class Sabotage:
 
     def _own_bindings(self, uid, facts, name):
         """Key → binding of each of a pod's claims on a node, where they can be bound."""
-        reserved = self._filters.ledger.assume(uid, facts, self._recount.nodes[name])
-        self._filters.ledger.forget(uid)
+        reserved = self._filters.assumed_claims.assume(uid, facts, self._recount.nodes[name])
+        self._filters.assumed_claims.forget(uid)
         changes = () if reserved is None else (each.change for each in reserved.bindings)
         return {
             each.claims[0].key: BoundClaims(each.claims, each.volumes, each.removed)
@@ -309,15 +309,15 @@ class Sabotage:
             self._change_claims(change)
         self._node(node)
         news = self._checker.result.violations[seen:]
-        told = {kind_of(each.text) for each in news if each.lsn > record.lsn}
-        told |= {kind_of(each.text) for each in news} & {"missing"}
-        if told != kinds:
-            self._differs(f"claims of {record.uid}: {told}, not {kinds}: {news}")
+        reported = {kind_of(each.text) for each in news if each.lsn > record.lsn}
+        reported |= {kind_of(each.text) for each in news} & {"missing"}
+        if reported != kinds:
+            self._differs(f"claims of {record.uid}: {reported}, not {kinds}: {news}")
         return found
 
     def _change_claims(self, change):
         self._account.take(change)
-        self._filters.ledger.storage.apply(
+        self._filters.assumed_claims.storage.apply(
             StorageChange(change.claims, change.volumes, change.removed)
         )
 
@@ -330,19 +330,21 @@ class Sabotage:
         """Return the filters' refusals; each rule of the checker must refuse the same nodes."""
         refusals = self._filters.refusals(facts)
         world, nodes = self._checker.world, self._recount.nodes
-        told = {}
+        reported = {}
         for _, plugin, rule in RULES:
             rows = {name for name, node in nodes.items() if any(rule(world, facts, node))}
-            told[plugin] = told.get(plugin, set()) | rows
+            reported[plugin] = reported.get(plugin, set()) | rows
         storage = self._checker._claims.storage
         for _, plugin, rule in STORAGE_RULES:
-            told[plugin] = {name for name, node in nodes.items() if any(rule(storage, facts, node))}
+            reported[plugin] = {
+                name for name, node in nodes.items() if any(rule(storage, facts, node))
+            }
         if self._account.waiting(facts):
             # A waiting claim is compared with its own volume, not with all volumes.
-            refusals["VolumeBinding"] = frozenset(told["VolumeBinding"])
+            refusals["VolumeBinding"] = frozenset(reported["VolumeBinding"])
         for plugin, unsure in self._filters.fails_on.items():
-            refusals[plugin] = (refusals[plugin] - unsure) | (told[plugin] & unsure)
-        for plugin, rows in told.items():
+            refusals[plugin] = (refusals[plugin] - unsure) | (reported[plugin] & unsure)
+        for plugin, rows in reported.items():
             assert plugin in refusals, f"RULES names {plugin}, no filter of the default profile"
             if rows != refusals[plugin]:
                 self._differs(f"{plugin} for {facts}: {sorted(rows)}, not {refusals[plugin]}")

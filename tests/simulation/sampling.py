@@ -53,13 +53,13 @@ class Sampling:
         turns = zip_longest(*self._zones.values())
         return [name for turn in turns for name in turn if name is not None]
 
-    def search(self, scheduler_name, feasible, failing=(), named=None, told=()):
+    def search(self, scheduler_name, feasible, failing=(), named=None, also_refused=()):
         """Return the feasible names that one search finds, in order; all names that it reaches; and
         the failing name that ends it, or None. The next search starts after the last name, or at
         the failing one.
 
-        named: nodes that PreFilter leaves; the search reaches no others. told: nodes refused
-        earlier, which count as reached.
+        named: nodes that PreFilter leaves; the search reaches no others. also_refused: nodes
+        refused earlier, which count as reached.
         """
         every = self._order
         order = [name for name in every if named is None or name in named]
@@ -77,7 +77,7 @@ class Sampling:
             else:
                 met.append(name)
         seen = {*met, *refused}
-        self.start = (self.start + len(met) + len(refused | {*told})) % len(every)
+        self.start = (self.start + len(met) + len(refused | {*also_refused})) % len(every)
         return met, seen, failed
 
     def _wanted(self, scheduler_name, nodes):

@@ -104,15 +104,15 @@ class Scenario:
         return [each for wave in self.waves for each in wave.pods]
 
     @property
-    def facts_said(self):
+    def facts_sent(self):
         """uid → facts that the client sent, in order; a client with all inputs at the start changes
         none.
         """
-        said = {who.uid: [facts] for who, facts in self.pods}
+        sent = {who.uid: [facts] for who, facts in self.pods}
         for wave in () if self.kills_s else self.waves:
             for who, facts in wave.opened:
-                said[who.uid].append(facts)
-        return said
+                sent[who.uid].append(facts)
+        return sent
 
 
 def _app(name):

@@ -52,7 +52,7 @@ def _longer(draw, columns):
 
 
 def _all_longer(draw, columns):
-    """a record more than it says"""
+    """a record more than its header counts"""
     for place in PER_RECORD:
         columns[place] = columns[place] + columns[place][:1]
 

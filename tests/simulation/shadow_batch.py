@@ -87,24 +87,24 @@ class ShadowBatches:
         return FAILS_ONCE in verdict.error or (may_fail and verdict.node_name and not verdict.total)
 
     def _compare(self, decision, wanted, diagnosis):
-        told = Verdict(
+        actual = Verdict(
             decision.node_name,
             error=decision.error,
             feasible=decision.feasible,
             total=decision.total,
             best=decision.best_size,
         )
-        if told != wanted:
-            self._differs(decision, told, wanted)
-        if _said(decision.diagnosis) != _said(diagnosis):
-            self._differs(decision, _said(decision.diagnosis), _said(diagnosis))
+        if actual != wanted:
+            self._differs(decision, actual, wanted)
+        if _contents(decision.diagnosis) != _contents(diagnosis):
+            self._differs(decision, _contents(decision.diagnosis), _contents(diagnosis))
 
-    def _differs(self, decision, told, wanted):
+    def _differs(self, decision, actual, wanted):
         if len(self.problems) < SHOWN:
-            self.problems.append(f"shadow of batches: {decision.pod.key}: {told}, not {wanted}")
+            self.problems.append(f"shadow of batches: {decision.pod.key}: {actual}, not {wanted}")
 
 
-def _said(diagnosis):
+def _contents(diagnosis):
     """The contents of a diagnosis; the order in which nodes refused does not matter."""
     if diagnosis is None:
         return None

@@ -212,10 +212,14 @@ class ShadowBinder(PlainBinder):
                 continue
             if not record.history or not record.history[-1].endswith(f"→{record.state.value}"):
                 self._wrong(f"after {name}: {uid} is {record.state}, by {record.history}")
-            told = (record.state.value, record.key, record.node_name, record.token)
-            told = (*told, record.owner, record.epoch, record.lsn)
-            if told != pod.told or record.version != pod.version or record.facts != pod.facts:
-                self._wrong(f"after {name}: {uid} is {told}, not {pod.told}")
+            actual = (record.state.value, record.key, record.node_name, record.token)
+            actual = (*actual, record.owner, record.epoch, record.lsn)
+            if (
+                actual != pod.facts_but_version
+                or record.version != pod.version
+                or record.facts != pod.facts
+            ):
+                self._wrong(f"after {name}: {uid} is {actual}, not {pod.facts_but_version}")
             node = pod.node if pod.state in COUNTED else None
             if core.placements.node_of(uid) != node:
                 self._wrong(f"after {name}: {uid} is counted on {core.placements.node_of(uid)}")
@@ -257,7 +261,7 @@ class ShadowBinder(PlainBinder):
         return [*effects, *journaled(records)]
 
     def forbids(self, request, pod, *, may_be_busy=True):
-        """Why a commit must be refused, apart from the filters, or None."""
+        """Return the reason to refuse a commit, apart from the filters, or None."""
         if self.halted is not None:
             return RejectCause.HALTED
         if may_be_busy and len(self.unflushed) >= self.settings.max_unflushed:
@@ -435,7 +439,7 @@ class ShadowBinder(PlainBinder):
     def _advance_epoch(self, owner, epoch):
         self.fence(owner, epoch)
 
-    def _tell(self, kind, name, subject, revision=0, *, is_due=False):
+    def _journal(self, kind, name, subject, revision=0, *, is_due=False):
         """is_due: it needs a number, also where there is no journal."""
         if not (is_due or self._core._journals_all):
             return []
@@ -446,7 +450,7 @@ class ShadowBinder(PlainBinder):
     def _node_records(self, nodes, revision=0):
         for facts in nodes:
             is_other = self.nodes.get(facts.name, facts) != facts
-            yield from self._tell(RecordKind.NODE, facts.name, facts, revision, is_due=is_other)
+            yield from self._journal(RecordKind.NODE, facts.name, facts, revision, is_due=is_other)
             if is_other:
                 self.changed(facts.name, self.last_lsn)
             self.nodes[facts.name] = facts
@@ -461,7 +465,7 @@ class ShadowBinder(PlainBinder):
 
     def _remove_node(self, name, revision=0):
         del self.nodes[name]
-        return journaled(self._tell(RecordKind.NODE_GONE, name, None, revision))
+        return journaled(self._journal(RecordKind.NODE_GONE, name, None, revision))
 
     def _describe(self, subject, kind=RecordKind.CLUSTER):
-        return journaled(self._tell(kind, "", subject))
+        return journaled(self._journal(kind, "", subject))

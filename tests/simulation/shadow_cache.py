@@ -31,10 +31,10 @@ class ShadowCache:
     """Follows one life of a cache core. problems: the first few differences.
 
     expired: attempts that the binder's answer ended, whose room must be reported to the queue.
-    asks: (uid, token) of the attempts asked about last. words: (uid, token, node or "") of the
-    binder's answer, until the core has it. keys: uid → namespace/name. facts: of each pod that was
-    ever counted, at that time. asked: pods about whose attempts the binder is asked. _came_from:
-    state of each pod, "" for none, when it was assumed.
+    asks: (uid, token) of the attempts asked about last. binder_answers: (uid, token, node or "")
+    of the binder's answer, until the core has it. keys: uid → namespace/name. facts: of each pod
+    that was ever counted, at that time. asked: pods about whose attempts the binder is asked.
+    _came_from: state of each pod, "" for none, when it was assumed.
     """
 
     def __init__(self, core):
@@ -44,7 +44,7 @@ class ShadowCache:
         # attempt.
         self.keys, self.facts = {}, {}
         self._until_s, self.asked, self.expired, self._came_from = {}, set(), set(), {}
-        self.asks, self.words = [], None
+        self.asks, self.binder_answers = [], None
         self.nodes, self.named = {}, {}
         self._copy = CacheCopy()
         self._bound = core.settings.max_gone_remembered
@@ -127,9 +127,11 @@ class ShadowCache:
     def _forbids(self, name, *what):
         """Whether a call contradicts the state: it raises, and nothing changes."""
         if name == "confirm":
-            told = {(item.uid, item.node_name) for item in what[0]}
-            told |= {(u, self.pods[u][1]) for u, _ in told if u in self.pods and self.pods[u][0]}
-            return len(told) > len({uid for uid, _ in told})
+            actual = {(item.uid, item.node_name) for item in what[0]}
+            actual |= {
+                (u, self.pods[u][1]) for u, _ in actual if u in self.pods and self.pods[u][0]
+            }
+            return len(actual) > len({uid for uid, _ in actual})
         if name == "update_pod":
             uid, _, node = what
             known = self.pods.get(uid)
@@ -142,14 +144,14 @@ class ShadowCache:
 
     def _compare_answer(self, name, refused, answer):
         if name == "expire":
-            told = [(each.uid, each.key, each.token, each.node_name) for each in answer]
+            actual = [(each.uid, each.key, each.token, each.node_name) for each in answer]
         elif name == "add_nodes":
-            told = answer
+            actual = answer
         else:
-            told = sorted(each.uid for each in getattr(answer, "refused", ()))
+            actual = sorted(each.uid for each in getattr(answer, "refused", ()))
             refused = sorted(refused)
-        if told != refused:
-            self.wrong(f"{name} refuses {told}, not {refused}")
+        if actual != refused:
+            self.wrong(f"{name} refuses {actual}, not {refused}")
         if name not in ("expire", "add_nodes", "confirm_assumed"):
             self._copy.take(answer if isinstance(answer, list) else answer.deltas)
 
@@ -168,17 +170,17 @@ class ShadowCache:
                 before = history[-2].rpartition("→")[2] if len(history) > 1 else ""
                 if before != self._came_from[uid]:
                     self.wrong(f"after {name}: {uid} was {self._came_from[uid]}, not {history}")
-            told = core.state_of(uid).value, core.token_of(uid), core.key_of(uid)
-            told = *told, placed.node_name, placed.key
+            actual = core.state_of(uid).value, core.token_of(uid), core.key_of(uid)
+            actual = *actual, placed.node_name, placed.key
             wanted = state, token, self.keys[uid], node, self.keys[uid]
-            if told != wanted:
-                self.wrong(f"after {name}: {uid} is {told}, not {wanted}")
+            if actual != wanted:
+                self.wrong(f"after {name}: {uid} is {actual}, not {wanted}")
             if not facts == placed.facts == core.facts_of(uid) == core.placements.facts_of(uid):
                 self.wrong(f"after {name}: {uid} has other facts")
         for uid, (state, token) in self._gone.items():
-            told = core.state_of(uid).value, core.token_of(uid), core.key_of(uid)
-            if told != (state, token, self.keys[uid]):
-                self.wrong(f"after {name}: {uid}, which is gone, is {told}, not {(state, token)}")
+            actual = core.state_of(uid).value, core.token_of(uid), core.key_of(uid)
+            if actual != (state, token, self.keys[uid]):
+                self.wrong(f"after {name}: {uid}, which is gone, is {actual}, not {(state, token)}")
 
     def _compare_times(self, name):
         """Compare the deadlines of attempts, the attempts that are queried or expired, and removed
@@ -265,7 +267,7 @@ class ShadowCache:
 
     def _expire(self, now_s):
         if self.expired:
-            self.wrong(f"nobody is told of {sorted(self.expired)}")
+            self.wrong(f"expired assumptions are not reported: {sorted(self.expired)}")
         late = [uid for uid, at_s in self._until_s.items() if at_s <= now_s]
         late.sort(key=lambda uid: self._until_s[uid])
         for uid in late:
@@ -338,22 +340,22 @@ class ShadowCache:
             self._leave(uid, "deleted", token)
         return []
 
-    def _resolve(self, words):
+    def _resolve(self, binder_answers):
         refused = []
-        told = [(word.uid, word.token, word.node_name or "") for word in words]
-        if self.words not in (None, told):
-            self.wrong(f"the binder said {self.words}, and the core is told {told}")
-        self.words = None
-        for word in words:
-            known = self.pods.get(word.uid)
-            if known is None or known[0] or known[2] != word.token or word.uid not in self.asked:
-                refused.append(word.uid)
-            elif word.node_name is None:
-                del self.pods[word.uid]
-                self._leave(word.uid, "expired", word.token)
-                self.expired.add(word.uid)
+        actual = [(each.uid, each.token, each.node_name or "") for each in binder_answers]
+        if self.binder_answers not in (None, actual):
+            self.wrong(f"the binder answered {self.binder_answers}, and the core receives {actual}")
+        self.binder_answers = None
+        for each in binder_answers:
+            known = self.pods.get(each.uid)
+            if known is None or known[0] or known[2] != each.token or each.uid not in self.asked:
+                refused.append(each.uid)
+            elif each.node_name is None:
+                del self.pods[each.uid]
+                self._leave(each.uid, "expired", each.token)
+                self.expired.add(each.uid)
             else:
-                self.pods[word.uid] = True, word.node_name, *known[2:]
+                self.pods[each.uid] = True, each.node_name, *known[2:]
         return refused
 
     def _nominate(self, uid, node_name, facts, *, preempts=False):

@@ -87,12 +87,12 @@ class ShadowClaims:
             self._cache.wrong(f"after {name} a claim or a volume is {each}")
 
     async def _assumed(self, batch):
-        """It does not wait, so no other call can run in between."""
-        ledger, log = self._volumes.assumed_claims, list(self._volumes.log)
+        """Check around the call: it does not wait, so no other call can run in between."""
+        assumed, log = self._volumes.assumed_claims, list(self._volumes.log)
         rows = list(zip(batch.pods.keyed(), batch.nodes, batch.tokens, strict=True))
         tokens, before = {uid: pod[2] for uid, pod in self._cache.pods.items()}, {}
         for uid in tokens:
-            before[uid] = {*ledger.keys_of(uid)}
+            before[uid] = {*assumed.keys_of(uid)}
         answer = await self._assume(batch)
         self._compare("assume")
         refused = dict(answer.refused)
@@ -106,9 +106,9 @@ class ShadowClaims:
             known = self._cache.pods.get(uid)
             if known is None or known[2] != tokens[uid]:
                 continue
-            # Claims that another pod's commit settled belong to no attempt any more.
-            if {*ledger.keys_of(uid)} & ledger._open.keys() != held & ledger._open.keys():
-                self._cache.wrong(f"{uid} holds {ledger.keys_of(uid)} after assume, not {held}")
+            # Claims that another pod's commit confirmed belong to no attempt any more.
+            if {*assumed.keys_of(uid)} & assumed._open.keys() != held & assumed._open.keys():
+                self._cache.wrong(f"{uid} holds {assumed.keys_of(uid)} after assume, not {held}")
         return answer
 
     def _compare_refused(self, uid, facts, node, why, log):

@@ -32,9 +32,9 @@ class _Room:
         self._room, self._note = room, note
 
     def pop_decisions(self):
-        words = self._room.pop_decisions()
-        self._note(("words", words))
-        return words
+        decisions = self._room.pop_decisions()
+        self._note(("decisions", decisions))
+        return decisions
 
 
 class ShadowCycle(CycleAccount):
@@ -99,7 +99,7 @@ class ShadowCycle(CycleAccount):
                 try:
                     getattr(self, f"_{name}")(*what, **how)
                     if name != "timed_out":
-                        self._heed_words()
+                        self._apply_decisions()
                 except (KeyError, AssertionError) as lost:
                     self._differs(name, f"cannot be followed: {lost!r}")
                 self._compare(name, effects)
@@ -109,10 +109,10 @@ class ShadowCycle(CycleAccount):
 
     def _asked(self, name, original):
         def ask(*what):
-            told, wanted = original(*what), getattr(self, f"_ask_{name}")(*what)
-            if told != wanted:
-                self._differs(name, f"{told}, not {wanted}")
-            return told
+            actual, wanted = original(*what), getattr(self, f"_ask_{name}")(*what)
+            if actual != wanted:
+                self._differs(name, f"{actual}, not {wanted}")
+            return actual
 
         return ask
 
@@ -129,21 +129,21 @@ class ShadowCycle(CycleAccount):
             pairs = zip([*effects, None], [*wanted, None], strict=False)
             first = next((pair for pair in pairs if pair[0] != pair[1]), (effects, wanted))
             self._differs(name, f"{first[0]}, not {first[1]}")
-        if rest := [each for each in self._calls if each != ("words", [])]:
+        if rest := [each for each in self._calls if each != ("decisions", [])]:
             self._differs(name, f"plugins are called without need: {rest}")
-        told = self._core.counts()
+        actual = self._core.counts()
         states = Counter(each.state for each in self._live.values())
         for state in ("leased", "assuming", "waiting", "binding", "asked"):
-            if getattr(told, state) != states[state]:
-                self._differs(name, f"{getattr(told, state)} are {state}, not {states[state]}")
+            if getattr(actual, state) != states[state]:
+                self._differs(name, f"{getattr(actual, state)} are {state}, not {states[state]}")
         pods = self._core._store.pods
         ends = {each: pods.ended_as(AttemptState(each)) for each in ("bound", *UNBOUND)}
-        for end, count in (*ends.items(), ("begun", pods.begun), ("bound", told.bound_total)):
+        for end, count in (*ends.items(), ("begun", pods.begun), ("bound", actual.bound_total)):
             if count != self._counts[end]:
                 self._differs(name, f"{end}: {count}, not {self._counts[end]}")
         live = sum(states.values())
-        if told.live != live:
-            self._differs(name, f"{told.live} pods are live, not {live}")
+        if actual.live != live:
+            self._differs(name, f"{actual.live} pods are live, not {live}")
         if self._core.idle is not (not self._live):
             self._differs(name, f"idle is {self._core.idle}, {len(self._live)} pods are live")
         attempts = tuple(each.attempt for each in self._attempts.values())

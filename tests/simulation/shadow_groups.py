@@ -19,7 +19,7 @@ class Gangs:
         }
 
     def missing(self, binder, requests):
-        """How many pods each gang of a batch still needs."""
+        """Number of pods that each gang of a batch still needs."""
         found = {}
         for facts in (each.facts for each in requests if each.facts.pod_group is not None):
             if facts.scheduler_name in self._heeding:
@@ -62,7 +62,7 @@ class Batch:
             binder.epochs[owner] = seen
 
     def others(self, request):
-        """Further causes that a request of a group may get from the trial before the batch."""
+        """Further causes that a request of a group may get from the attempt before the batch."""
         if not request.transaction and request.facts.pod_group is None:
             return set()
         causes = {RejectCause.CONSTRAINT, RejectCause.FAILED}

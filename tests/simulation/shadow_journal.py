@@ -1,4 +1,4 @@
-"""A shadow of the journal: the required contents of its disk, through all lives of its writer.
+"""A shadow of the journal: the required contents of its disk, through all processes of its writer.
 
 After each call `plain_journal`, which knows the format and shares nothing with the product's
 reader, reads the new bytes. The state at the start of a life is compared with the records appended
@@ -42,7 +42,7 @@ class ShadowJournal:
         self._bases = {0: []}
         self.durable_lsn = self.last_lsn = 0
         self.found = None
-        self._file, self._told, self._grown = None, 0, 0
+        self._file, self._seen_count, self._grown = None, 0, 0
         self._is_due, self._alike = False, None
         self.should_stand, self._opened = None, len(disk.opened)
         disk.removing, disk.renaming = self._removed, self._named
@@ -108,8 +108,10 @@ class ShadowJournal:
             self.wrong("opening changes the records")
         self._all_durable(again.files)
         self._file, self._grown, self._is_due = again.segments[-1], 0, False
-        self._told = len(self._file.records)
-        self.same("a new segment", (self._file.first_lsn, self._told), (found.last_lsn + 1, 0))
+        self._seen_count = len(self._file.records)
+        self.same(
+            "a new segment", (self._file.first_lsn, self._seen_count), (found.last_lsn + 1, 0)
+        )
 
     def _should(self, snapshot_lsn, last_lsn):
         since = [self._appended[n] for n in range(snapshot_lsn + 1, last_lsn + 1)]
@@ -119,8 +121,8 @@ class ShadowJournal:
         """All files are durable, with the fields of all their facts."""
         disk = self._disk
         for file in files:
-            said, name = getattr(file, "fields", {}), file.name
-            if missing := [each for each in CLASSES if said.get(each) != CLASSES[each]]:
+            fields, name = getattr(file, "fields", {}), file.name
+            if missing := [each for each in CLASSES if fields.get(each) != CLASSES[each]]:
                 self.wrong(f"{name} does not say the fields of {missing}")
             if name not in disk.lasting or disk.durable[name] < len(disk.contents[name]):
                 self.wrong(f"{name} may be lost")
@@ -161,7 +163,7 @@ class ShadowJournal:
         self._follow()
         file = self._file
         if file.records and file.last != FLUSHED:
-            self.wrong("no frame says that there was a flush")
+            self.wrong("no frame records the flush")
         ends = [each.end for each in file.frames if each.kind == RECORDS][-1:]
         if file.name not in disk.lasting or disk.durable[file.name] < max(ends, default=0):
             self.wrong("what was flushed is not durable")
@@ -177,7 +179,7 @@ class ShadowJournal:
         if (file.name, file.number) != (self._file.name, self._file.number):
             before = self._file.number, self._file.digest
             self.same("what it follows", (file.number - 1, file.before), before)
-            self._file, self._told = PlainFile(newest), 0
+            self._file, self._seen_count = PlainFile(newest), 0
             self._go_on(self._file)
 
     def _go_on(self, file):
@@ -191,7 +193,7 @@ class ShadowJournal:
         for frame in file.frames[known:]:
             self._check_frame(frame, former)
             former = frame
-        news, self._told = file.records[self._told :], len(file.records)
+        news, self._seen_count = file.records[self._seen_count :], len(file.records)
         if news != [self._appended.get(each[0]) for each in news]:
             self.wrong(f"{file.name} holds other records than were appended")
 
@@ -202,20 +204,20 @@ class ShadowJournal:
             at_least = former.end
         at_least = frame.offset if frame.kind == FLUSHED else at_least
         if not at_least <= frame.durable_bytes <= frame.offset:
-            self.wrong(f"a frame at {frame.offset} says that {frame.durable_bytes} are durable")
+            self.wrong(f"a frame at {frame.offset} records {frame.durable_bytes} durable bytes")
         self._grown += frame.end - frame.offset if frame.kind == RECORDS else 0
 
     # A snapshot is taken.
 
-    def snapshot(self, journal, standing, take):
+    def snapshot(self, journal, records, take):
         if self._grown <= self.limits.snapshot_bytes:
             self.wrong("a snapshot is taken of a journal that has not grown")
-        standing, lsn = list(standing), self.last_lsn
-        wanted = standing if self.should_stand is None else list(self.should_stand())
-        for one, other in zip_longest(standing, wanted):
+        records, lsn = list(records), self.last_lsn
+        wanted = records if self.should_stand is None else list(self.should_stand())
+        for one, other in zip_longest(records, wanted):
             if one != other:
-                self.wrong(f"a snapshot says {one}, not {other}")
-        base = self.plain(standing)
+                self.wrong(f"a snapshot has {one}, not {other}")
+        base = self.plain(records)
         if not journal.has_failed:
             # A failed journal writes nothing: an earlier file may have this number.
             self._bases[lsn] = base
@@ -223,7 +225,7 @@ class ShadowJournal:
             if not 0 <= number <= (lsn if kind == "load" else 0):
                 self.wrong(f"a snapshot gives the number {number} to what has none: {kind}")
         before = None if self._disk.lied else Kept.of(Reader(self._disk).records())
-        take(standing)
+        take(records)
         self._is_due, self.durable_lsn = False, lsn
         names = [f"journal-{lsn + 1:020}.segment", f"snapshot-{lsn:020}.snapshot"]
         self.same("files", [n for n in self._disk.names() if not n.endswith("new")], names)
@@ -236,7 +238,7 @@ class ShadowJournal:
         self._all_durable(now.files)
         self._bases, self._grown = {lsn: self._bases[lsn]}, 0
         self.same("what has grown", journal.grown_bytes, 0)
-        self._file, self._told = now.segments[-1], 0
+        self._file, self._seen_count = now.segments[-1], 0
         if before is not None:
             tokens = min(TOKENS_KEPT, self.limits.binder.get("max_tokens", TOKENS_KEPT))
             self.problems += before.lost(Kept.of(Reader(self._disk).records()), tokens)
@@ -332,9 +334,9 @@ class WatchedJournal(FileJournal):
         self._watched(flush)
         self._shadow.flushed(self)
 
-    def snapshot(self, standing):
+    def snapshot(self, records):
         take = super().snapshot
-        self._watched(lambda: self._shadow.snapshot(self, standing, take))
+        self._watched(lambda: self._shadow.snapshot(self, records, take))
 
     def end(self):
         end = super().end

@@ -77,8 +77,8 @@ class ShadowLife:
             if self._journal.has_failed:
                 # It could not even write its first record.
                 binder.halted = core.halted
-            binder.told = list(self._product.journal.subjects)
-            self._same("kinds told first", self._journal.kinds(), ["cluster", "cluster"])
+            binder.subjects = list(self._product.journal.subjects)
+            self._same("first kinds", self._journal.kinds(), ["cluster", "cluster"])
             binder.compare("a new journal")
             return
         found, recent, known = replayed(records, core.settings)
@@ -88,7 +88,9 @@ class ShadowLife:
         pods = {uid: pod.facts for uid, pod in core.pods.present.items()}
         wanted = {uid: pod.facts for uid, pod in found.pods.items()}
         self._same_facts("pods", pods.items(), wanted.items())
-        self._same("told", [self._raw(each) for each in self._product.journal.subjects], found.told)
+        self._same(
+            "subjects", [self._raw(each) for each in self._product.journal.subjects], found.subjects
+        )
         self._same("listed", list(self._product.outcomes.bound.items()), list(found.listed.items()))
         notes = [(n.uid, n.key, n.node_name, n.preemptor) for n in self._product.outcomes.removed]
         self._same("preempted", notes, found.notes)
@@ -150,7 +152,7 @@ class ShadowLife:
         for name in ("epochs", "voided", "rows", "listed", "last_lsn", "flushed_lsn", "gone"):
             setattr(binder, name, getattr(found, name))
         binder.pods, binder.nodes = found.pods, dict(core.placements.nodes)
-        binder.told = list(self._product.journal.subjects)
+        binder.subjects = list(self._product.journal.subjects)
         for uid, pod in (*binder.pods.items(), *binder.gone.items()):
             record = core.pods.find(uid)
             if record is not None:
@@ -170,7 +172,7 @@ class ShadowLife:
         async def handler(message):
             answer = await original(message)
             wanted = getattr(self, f"_{name}")(message)
-            self._same(name, self._told(name, answer), wanted)
+            self._same(name, self._answered(name, answer), wanted)
             return answer
 
         return handler
@@ -184,7 +186,7 @@ class ShadowLife:
 
         return handler
 
-    def _told(self, name, answer):
+    def _answered(self, name, answer):
         if name == "fence_owner":
             return None
         if name == "revisions":
@@ -239,7 +241,7 @@ class ShadowLife:
         return page, len(self._binder.nodes), self._product.node_revisions.latest
 
     def _evicted_pods(self, _):
-        """Of pods evicted too long ago only the name is left."""
+        """Pods evicted too long ago have only their name left."""
         pods = [(note.uid, note.key) for note in self._product.outcomes.removed]
         known = {uid: self._binder.find(uid) for uid, _ in pods}
         nothing = {uid: PodFacts(key.partition("/")[0]) for uid, key in pods}

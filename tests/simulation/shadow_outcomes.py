@@ -76,9 +76,9 @@ class ShadowOutcomes:
         before, for_whom = len(gone), dict(zip(ask.uids, ask.preemptors, strict=True))
         answer = await self._evict(ask)
         self._evicted_pods.update(uid for uid, *_ in here)
-        told = sorted((n.uid, n.key, n.node_name, n.preemptor) for n in gone[before:])
-        if told != (wanted := sorted((*who, for_whom[who[0]]) for who in here)):
-            self._wrong(f"evicted are {told}, not {wanted}")
+        actual = sorted((n.uid, n.key, n.node_name, n.preemptor) for n in gone[before:])
+        if actual != (wanted := sorted((*who, for_whom[who[0]]) for who in here)):
+            self._wrong(f"evicted are {actual}, not {wanted}")
         return answer
 
     async def _paged(self, ask):
@@ -89,10 +89,10 @@ class ShadowOutcomes:
         stop = ask.start + ask.count
         numbers = batch_of[ask.start : stop]
         wanted = all_uids[ask.start : stop], [numbers.count(n) for n in sorted({*numbers})]
-        told = [*answer.uids], [count for count, *_ in answer.times]
+        actual = [*answer.uids], [count for count, *_ in answer.times]
         times = [at_s for _, at_s, _ in answer.times]
-        if told != wanted or answer.total != len(all_uids):
-            self._wrong(f"{answer.total} binds, of which {told}; not {len(all_uids)}, {wanted}")
+        if actual != wanted or answer.total != len(all_uids):
+            self._wrong(f"{answer.total} binds, of which {actual}; not {len(all_uids)}, {wanted}")
         if times != sorted(times) or any(at_s > answer.now_s for at_s in times):
             self._wrong(f"binds were acknowledged at {times}; it is {answer.now_s}")
         return answer

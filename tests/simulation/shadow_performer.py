@@ -43,7 +43,10 @@ class ShadowPerformer:
         self._bind_outside, extenders.bind = extenders.bind, self._bound_outside
         self._decide, cycle.decide = cycle.decide, self._is_deciding
         self._drop, cycle.drop = cycle.drop, self._drops
-        self._settle, performer.update_attempts = performer.update_attempts, self._settles
+        self._original_update, performer.update_attempts = (
+            performer.update_attempts,
+            self._update_attempts,
+        )
         self._assumed, core.assumed = core.assumed, self._are_assumed
         self._decided, core.decided = core.decided, self._are_decided
         self._catch_up, nodes.catch_up = nodes.catch_up, self._reads
@@ -56,13 +59,13 @@ class ShadowPerformer:
     def look(self):
         """Compare the counts that go into its status and the summary of a run."""
         metrics = self._actor.metrics
-        told = {name: getattr(metrics, name) for name in COUNTED}
+        actual = {name: getattr(metrics, name) for name in COUNTED}
         wanted = {name: self._counts[name] for name in COUNTED}
         if not 0 <= metrics.busy_s <= (lived_s := clock_s() - self._began_s):
             self._wrong(f"it decided for {metrics.busy_s} s, and lives for {lived_s} s")
-        if (told, metrics.refused) != (wanted, self._refused):
-            told, wanted = (told, dict(metrics.refused)), (wanted, dict(self._refused))
-            self._wrong(f"it counts {told}, not {wanted}")
+        if (actual, metrics.refused) != (wanted, self._refused):
+            actual, wanted = (actual, dict(metrics.refused)), (wanted, dict(self._refused))
+            self._wrong(f"it counts {actual}, not {wanted}")
 
     # Effects of the core.
 
@@ -104,13 +107,13 @@ class ShadowPerformer:
         return answer
 
     def _see_next(self, attempts):
-        """The cache learns with the assumption that these pods are about to be bound."""
+        """The assumption reports to the cache that these pods are about to be bound."""
         binds = self._actor._scheduler.performer._extenders.has_binder_for
         profiles = self._actor.core._profiles
         for each in attempts:
             profile = profiles[each.facts.scheduler_name]
             if binds(each.facts) or not profile.binds_without_plugins:
-                self._wrong(f"{each.token} is said to be bound next, and others have a say")
+                self._wrong(f"{each.token} is marked as bound next, though a plugin may refuse it")
         self._finished.update(each.token for each in attempts)
 
     # Answers of extenders and binder.
@@ -142,10 +145,10 @@ class ShadowPerformer:
         return answer
 
     def _check_jobs(self, need):
-        """Where jobs are bound as a whole, each attempt names its job."""
+        """Check that each attempt names its job where jobs are bound as a whole."""
         jobs = [_job(each) for each in need.attempts] if self._is_whole else []
-        told = zip(need.transactions, (each.uid for each in need.attempts), strict=False)
-        pairs = {*zip((name or uid for name, uid in told), jobs, strict=False)}
+        actual = zip(need.transactions, (each.uid for each in need.attempts), strict=False)
+        pairs = {*zip((name or uid for name, uid in actual), jobs, strict=False)}
         sizes = {len(pairs), len({name for name, _ in pairs}), len({*jobs})}
         if len(need.transactions) != len(jobs) or len(sizes) > 1:
             self._wrong(f"{need.transactions} are to be bound whole, of {jobs}")
@@ -175,13 +178,13 @@ class ShadowPerformer:
 
     # Refusals since the state was read.
 
-    def _settles(self, *, forget=(), sent_to_binder=(), **how):
+    def _update_attempts(self, *, forget=(), sent_to_binder=(), **how):
         self._is_refused |= bool(forget)
         self._to_finish.difference_update(token for _, token in sent_to_binder)
-        if (told := self._actor._scheduler.performer._new_versions) != self._rows:
-            self._wrong(f"the cache is told of rows {told}, not {self._rows}")
+        if (actual := self._actor._scheduler.performer._new_versions) != self._rows:
+            self._wrong(f"the cache receives rows {actual}, not {self._rows}")
         self._rows = {}
-        return self._settle(forget=forget, sent_to_binder=sent_to_binder, **how)
+        return self._original_update(forget=forget, sent_to_binder=sent_to_binder, **how)
 
     def _are_assumed(self, accepted, refused, now_s):
         self._is_refused |= bool(refused)

@@ -164,8 +164,8 @@ class ShadowQueue:
             should, is_refused = None, True
         if is_refused != (refusal is not None):
             self._differ(name, "is refused" if refusal else "is answered", refusal or answer)
-        elif not is_refused and (told := ANSWERS[name](answer)) != should:
-            self._differ(name, f"answers {told}", should)
+        elif not is_refused and (actual := ANSWERS[name](answer)) != should:
+            self._differ(name, f"answers {actual}", should)
         elif name == "tick" and self._within != self._model.within:
             self._differ(name, f"has in it {self._within}", self._model.within)
         if name in ASKS or self.problems:

@@ -78,9 +78,12 @@ class ShadowRefill:
         for name in ("send", "send_nodes", "send_storage", "_publish"):
             before = getattr(self, f"_{name.lstrip('_')}")
             setattr(stream, name, _preceded(before, getattr(stream, name)))
-        self._tell, self._everything_of = actor.release_reports.report, encoder.cluster_state
+        self._report_release, self._everything_of = (
+            actor.release_reports.report,
+            encoder.cluster_state,
+        )
         self._report, self._end_claims = recovery._log_differences, recovery._end_claims
-        actor.release_reports.report, encoder.cluster_state = self._told, self._everything
+        actor.release_reports.report, encoder.cluster_state = self._released, self._everything
         recovery._log_differences, recovery._end_claims = self._reported, self._claims_end
         self._look_once = recovery.expire
         recovery.expire = self._followed("expire", self._looked)
@@ -142,7 +145,7 @@ class ShadowRefill:
         if method is STORAGE_LOG:
             if not self._orphaned():
                 self._wrong("the binder is asked for claims, and nobody holds any who is gone")
-            return self._note_settled
+            return self._note_confirmed
         if method is OBSERVE:
             if not (message.nodes or message.gone.uids or message.pods):
                 self._wrong("nothing is reported to the queue")
@@ -159,31 +162,31 @@ class ShadowRefill:
     def _heard(self, ask, answer):
         self._note_claims(zip(ask.uids, ask.tokens, answer.nodes, strict=True))
         nodes = (node or "" for node in answer.nodes)
-        self._cache.words = list(zip(ask.uids, ask.tokens, nodes, strict=True))
+        self._cache.binder_answers = list(zip(ask.uids, ask.tokens, nodes, strict=True))
 
-    def _note_claims(self, words):
+    def _note_claims(self, node_names):
         """Record the expected claims after the binder's answer: bound pods keep theirs, and of the
         others those are free that no other attempt holds.
         """
-        pods, ledger = self._cache.pods, self._actor.state.volumes.assumed_claims
+        pods, assumed = self._cache.pods, self._actor.state.volumes.assumed_claims
         heeded = [
             (uid, node)
-            for uid, token, node in words
+            for uid, token, node in node_names
             if uid in self._cache.asked and pods[uid][2] == token
         ]
-        bound = {key for uid, node in heeded if node for key in ledger.keys_of(uid)}
+        bound = {key for uid, node in heeded if node for key in assumed.keys_of(uid)}
         over = {uid for uid, node in heeded if not node}
-        self._claims = dict.fromkeys(bound.intersection(ledger._open), True)
-        for key, each in ledger._open.items():
+        self._claims = dict.fromkeys(bound.intersection(assumed._open), True)
+        for key, each in assumed._open.items():
             if key not in bound and each.holders <= over:
                 self._claims[key] = False
 
     def _check_claims(self):
-        ledger, claims = self._actor.state.volumes.assumed_claims, self._claims
+        assumed, claims = self._actor.state.volumes.assumed_claims, self._claims
         self._claims = {}
         for key, is_bound in claims.items():
-            if key in ledger._open or bool(ledger.storage.claims[key].volume_name) != is_bound:
-                self._wrong(f"{key} is {ledger.storage.claims[key]}; it stays bound: {is_bound}")
+            if key in assumed._open or bool(assumed.storage.claims[key].volume_name) != is_bound:
+                self._wrong(f"{key} is {assumed.storage.claims[key]}; it stays bound: {is_bound}")
 
     # New lives.
 
@@ -216,8 +219,8 @@ class ShadowRefill:
         wanted = [{n: max(r, here.of(n)) for n, r in there} for here, there in both]
 
         def finish(_):
-            told = [{n: here.of(n) for n, _ in there} for here, there in both]
-            self._same("revisions", told, wanted)
+            actual = [{n: here.of(n) for n, _ in there} for here, there in both]
+            self._same("revisions", actual, wanted)
 
         return finish
 
@@ -276,7 +279,7 @@ class ShadowRefill:
         here = dict(cache.nodes)
         table, known = actor.core.placements.store.table, actor.state.versions
         started = actor.state.started_s
-        for what, told, wanted in (
+        for what, actual, wanted in (
             ("changes of claims", changes, list(actor.state.volumes.log)),
             (
                 "nodes",
@@ -296,7 +299,7 @@ class ShadowRefill:
             ("versions", versions, dict(known.of(here))),
             ("changes", len(order), sum(map(len, (changes, nodes, pods, named, versions)))),
         ):
-            self._same(f"{what} that a new life gets", told, wanted)
+            self._same(f"{what} that a new life gets", actual, wanted)
 
     # Ends of lives.
 
@@ -304,7 +307,7 @@ class ShadowRefill:
         cache = self._cache
         over = {uid for uid in message.uids if self._is_over(uid, message.revision)}
         before = cache.pods.keys() - over, cache.named.keys() - over
-        # It does not wait, so no other call can run in between.
+        # Check around the call: it does not wait, so no other call can run in between.
         return lambda _: self._same(
             f"{sorted(over)} are gone; left", (cache.pods.keys(), cache.named.keys()), before
         )
@@ -322,7 +325,7 @@ class ShadowRefill:
         return finish
 
     def _nominate(self, message):
-        """It does not wait, so no other call can run in between."""
+        """Check around the call: it does not wait, so no other call can run in between."""
         named, is_gone = dict(self._cache.named), self._actor.state.pod_revisions.is_gone
         counted = self._cache.pods.keys() - {*message.evicted}
         rows = zip(message.pods.pods(), message.nodes, message.preempts, strict=True)
@@ -348,8 +351,8 @@ class ShadowRefill:
 
         def finish(answer):
             pods = zip(answer.pods.pods(), answer.nodes, strict=True)
-            told = [(who.uid, who.namespace, node, facts) for (who, facts), node in pods]
-            self._same("nominated", (told, answer.none), (wanted, ()))
+            actual = [(who.uid, who.namespace, node, facts) for (who, facts), node in pods]
+            self._same("nominated", (actual, answer.none), (wanted, ()))
 
         return finish
 
@@ -364,12 +367,12 @@ class ShadowRefill:
         return lambda answer: self._same("assumed by earlier lives", answer.uids, wanted)
 
     def _end_owner(self, end):
-        """When the queue gets the message about the room, everything else has ended."""
-        word, pods = dict(zip(end.uids, end.nodes, strict=True)), dict(self._cache.pods)
+        """The queue gets the message about freed resources after everything else has ended."""
+        node_of, pods = dict(zip(end.uids, end.nodes, strict=True)), dict(self._cache.pods)
         bound, over = {}, []
         for uid in self._orphans(end.owner):
-            if word.get(uid):
-                bound[uid] = word[uid]
+            if node_of.get(uid):
+                bound[uid] = node_of[uid]
             else:
                 over.append(uid)
         is_gone = self._actor.state.pod_revisions.is_gone
@@ -387,8 +390,8 @@ class ShadowRefill:
 
         return finish
 
-    async def _told(self, pods):
-        """The queue gets the room of attempts that no scheduler returns."""
+    async def _released(self, pods):
+        """Report the resources of attempts that no scheduler returns to the queue."""
         cache, uids = self._cache, sorted(who.uid for who, _ in pods)
         if uids:
             # An answer may be late, after many messages to the queue without pods.
@@ -410,7 +413,7 @@ class ShadowRefill:
             self._same("claims held by attempts that expired", held, set())
         cache.expired = set()
         self._check_claims()
-        await self._tell(pods)
+        await self._report_release(pods)
         if pods and list(pods) not in self._observed:
             self._wrong(f"the queue heard nothing of {pods}")
 
@@ -418,19 +421,19 @@ class ShadowRefill:
         """Claims that commits bound stay bound, claims without a holder are free."""
         self._owner = owner
         await self._end_claims(owner)
-        ledger, self._owner = self._actor.state.volumes.assumed_claims, None
+        assumed, self._owner = self._actor.state.volumes.assumed_claims, None
         for key, stays in self._should_stay.items():
-            claim = ledger.storage.claims[key]
-            if key in ledger._open or bool(claim.volume_name) != stays:
+            claim = assumed.storage.claims[key]
+            if key in assumed._open or bool(claim.volume_name) != stays:
                 self._wrong(f"{key} is on {claim.volume_name!r}; it stays bound: {stays}")
 
-    def _note_settled(self, answer):
+    def _note_confirmed(self, answer):
         """Record the expected claims of attempts that only ended lives hold."""
-        ledger, orphans = self._actor.state.volumes.assumed_claims, self._orphaned()
-        settled = {claim.key for change in answer.changes for claim in change.claims}
+        assumed, orphans = self._actor.state.volumes.assumed_claims, self._orphaned()
+        decided = {claim.key for change in answer.changes for claim in change.claims}
         self._should_stay = {
-            key: any(settled.issuperset(ledger.keys_of(uid)) for uid in each.holders)
-            for key, each in ledger._open.items()
+            key: any(decided.issuperset(assumed.keys_of(uid)) for uid in each.holders)
+            for key, each in assumed._open.items()
             if each.holders <= orphans
         }
 

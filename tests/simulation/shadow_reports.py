@@ -128,8 +128,8 @@ class ShadowReports:
 
     def _core_update(self, _, identity, facts, now_s, events):
         """A change of a waiting pod affects this pod alone."""
-        told = {(each.event.resource, each.change.of_waiting_pod) for each in events}
-        self._same("an update", told, {(EventResource.UNSCHEDULABLE_POD, True)})
+        actual = {(each.event.resource, each.change.of_waiting_pod) for each in events}
+        self._same("an update", actual, {(EventResource.UNSCHEDULABLE_POD, True)})
 
     def _add_bound(self, original):
         def were_bound(pods, now_s, revision=0):
@@ -187,8 +187,8 @@ class ShadowReports:
             except IllegalTransitionError:
                 self._due = {}
                 raise
-            wanted, told = self._events, self._wakened[bool(done) :]
-            self._same("events of what is given back", told[: len(wanted)], wanted)
+            wanted, actual = self._events, self._wakened[bool(done) :]
+            self._same("events of what is given back", actual[: len(wanted)], wanted)
             return answer
 
         return report
@@ -207,9 +207,9 @@ class ShadowReports:
 
         def note_stale(back, stale):
             original(back, stale)
-            told = {e.uid: e.nominated_node for e in back if e.nominated_node is not None}
+            actual = {e.uid: e.nominated_node for e in back if e.nominated_node is not None}
             wrong = self._queue.nominations._wrong_at_cache
-            missed = {uid for uid in stale if uid in told and wrong.get(uid) != told[uid]}
+            missed = {uid for uid in stale if uid in actual and wrong.get(uid) != actual[uid]}
             self._same("nominations that do not count, and are not corrected", missed, set())
 
         return note_stale
@@ -224,7 +224,7 @@ class ShadowReports:
             self._forget(uid)
 
     def _core_requeue(self, answer, *_):
-        """The room of nominated pods and of returned pods is free: other pods may fit."""
+        """Resources of nominated and returned pods are free: other pods may fit."""
         self._same("asks for pods that nobody gives back", not self._back, False)
         is_worn = self._gangs.freed(self._back)
         gone = self._queue._events.unassigned
@@ -235,24 +235,24 @@ class ShadowReports:
             self._events.append(gone(self._facts(freed), spares_gangs=is_worn))
 
     def _nth(self, what, uid, lease_id):
-        """How often this failure happened to a pod, up to this lease; a lease counts once."""
+        """Count this failure of a pod up to this lease; a lease counts once."""
         leases = self._attempts.setdefault((what, uid), [])
         if lease_id not in leases:
             leases.append(lease_id)
         return leases.index(lease_id) + 1
 
-    def _given_back(self, lease_id, told):
-        reason = RequeueReason(told.reason)
-        rest = {"nominated_node": told.nominated_node, "preempts": told.preempts}
-        is_rejected = reason is RequeueReason.UNSCHEDULABLE and bool(told.rejected_by)
-        if reason is RequeueReason.CONFLICT and self._nth("races", told.uid, lease_id) > RACES:
+    def _given_back(self, lease_id, actual):
+        reason = RequeueReason(actual.reason)
+        rest = {"nominated_node": actual.nominated_node, "preempts": actual.preempts}
+        is_rejected = reason is RequeueReason.UNSCHEDULABLE and bool(actual.rejected_by)
+        if reason is RequeueReason.CONFLICT and self._nth("races", actual.uid, lease_id) > RACES:
             reason = RequeueReason.ERROR
-        by = told.rejected_by
+        by = actual.rejected_by
         failed = reason is not RequeueReason.CONFLICT and not is_rejected
-        if failed and self._nth("failures", told.uid, lease_id) >= FAILURES:
+        if failed and self._nth("failures", actual.uid, lease_id) >= FAILURES:
             by = (WITHOUT_NODES if reason is RequeueReason.UNSCHEDULABLE else FAILS_AGAIN,)
             reason = RequeueReason.UNSCHEDULABLE
-        return Requeue(told.uid, reason, by, told.pending, **rest)
+        return Requeue(actual.uid, reason, by, actual.pending, **rest)
 
     # Gangs.
 
@@ -317,22 +317,22 @@ class ShadowReports:
 
     def _pending(self, original):
         def pending():
-            told = original()
+            actual = original()
             wanted = [
                 self._notes.get(who.uid)
                 or PendingReason(who.uid, who.key, "has not been tried yet", (), ())
                 for who in self._known()
             ]
-            self._same("pending", [e for e in told if e not in wanted], [])
-            self._same("pending", [e.uid for e in told], [e.uid for e in wanted])
-            return told
+            self._same("pending", [e for e in actual if e not in wanted], [])
+            self._same("pending", [e.uid for e in actual], [e.uid for e in wanted])
+            return actual
 
         return pending
 
     def _nominated(self, original):
         def nominated(uids):
             uids = list(uids)
-            told, state_of = original(uids), self._core.state_of
+            actual, state_of = original(uids), self._core.state_of
             named = {
                 pod.identity.uid: (pod.identity, pod.facts)
                 for pod in self._core.nominations()
@@ -341,8 +341,8 @@ class ShadowReports:
             nodes = [facts.nominated_node_name for _, facts in named.values()]
             rest = [u for u in uids if u not in named and state_of(u) is not QueueState.IN_FLIGHT]
             wanted = [*named.values()], nodes, rest
-            self._same("nominated", ([*told.pods], [*told.nodes], [*told.none]), wanted)
-            return told
+            self._same("nominated", ([*actual.pods], [*actual.nodes], [*actual.none]), wanted)
+            return actual
 
         return nominated
 
@@ -392,7 +392,7 @@ class _Gangs:
         return [uid for uid in self._parked(key) if self._plugins.intersection(rejected_by(uid))]
 
     def freed(self, given_back):
-        """Record the returned room of attempts; return whether gangs take turns by now."""
+        """Record freed resources of attempts; return whether gangs are tried in turn by now."""
         freed = [each for each in given_back if each.freed]
         if all(each.reason == RequeueReason.CONFLICT for each in freed):
             return False

@@ -27,11 +27,11 @@ def status_on(profile, pod_class, table, node_name):
         if plugin.name not in state.skipped:
             result = plugin.filter(state, pod_class, row)
             if result.codes is not None and result.codes[0]:
-                said = result.statuses[int(result.codes[0]) - 1]
-                if said.code is Code.ERROR:
-                    text = f'running "{plugin.name}" filter plugin: {said.message}'
+                status = result.statuses[int(result.codes[0]) - 1]
+                if status.code is Code.ERROR:
+                    text = f'running "{plugin.name}" filter plugin: {status.message}'
                     return Status(Code.ERROR, (text,), plugin.name)
-                return Status(said.code, said.reasons, plugin.name)
+                return Status(status.code, status.reasons, plugin.name)
     return SUCCESS
 
 
@@ -43,7 +43,7 @@ class ShadowCommits:
     """
 
     def __init__(self, binder, wrong):
-        self._wrong, self._said = wrong, []
+        self._wrong, self._answers = wrong, []
         self._verifier, self._volumes = binder.verifier, binder.volumes
         for owner, names in (
             (self._verifier, ("verify", "verify_prefix")),
@@ -58,41 +58,47 @@ class ShadowCommits:
 
     def _noted(self, name, original):
         def noted(*what):
-            self._said.append((name, answer := original(*what)))
+            self._answers.append((name, answer := original(*what)))
             return answer
 
         return noted
 
     def _one(self, take, original):
         def checked(request):
-            self._said.clear()
-            told = original(request)
+            self._answers.clear()
+            actual = original(request)
             asked = ["verify"]
-            if self._said and self._said[0][1].is_success and request.facts.may_bind_claims:
+            if self._answers and self._answers[0][1].is_success and request.facts.may_bind_claims:
                 asked.append(take)
             # A commit tries its claims first.
             if [
-                n for n, _ in self._said if n in ("verify", take)
-            ] != asked or told is not self._said[-1][1]:
-                self._wrong(f"{request.key} is told {told}, of {self._said}, wants {asked}")
-            return told
+                n for n, _ in self._answers if n in ("verify", take)
+            ] != asked or actual is not self._answers[-1][1]:
+                self._wrong(
+                    f"{request.key} has the answer {actual}, of {self._answers}, not {asked}"
+                )
+            return actual
 
         return checked
 
     def _first(self, original):
         def checked(requests):
-            self._said.clear()
-            told = original(requests)
-            if told and self._said[-1:] != [("verify_prefix", told)]:
-                self._wrong(f"{told} of {len(requests)} go together, of {self._said[-1:]}")
-            committed = [status.is_success for name, status in self._said if name == "commit"]
-            wanted = sum(1 for each in requests[:told] if each.facts.device_claims)
+            self._answers.clear()
+            actual = original(requests)
+            if actual and self._answers[-1:] != [("verify_prefix", actual)]:
+                self._wrong(f"{actual} of {len(requests)} go together, of {self._answers[-1:]}")
+            committed = [status.is_success for name, status in self._answers if name == "commit"]
+            wanted = sum(1 for each in requests[:actual] if each.facts.device_claims)
             # At most the claims of the pod after these are refused.
-            if sum(committed) != wanted or not all(committed[:wanted]) or len(committed) > told + 1:
+            if (
+                sum(committed) != wanted
+                or not all(committed[:wanted])
+                or len(committed) > actual + 1
+            ):
                 self._wrong(f"claims of {committed} are bound, of {wanted} pods are wanted")
-            if any(each.facts.volumes for each in requests[:told]):
+            if any(each.facts.volumes for each in requests[:actual]):
                 self._wrong("pods with volumes go together")
-            return told
+            return actual
 
         return checked
 
@@ -107,16 +113,16 @@ class ShadowVerifier:
         verifier.verify, verifier.verify_prefix = self.verify, self.verify_prefix
 
     def verify(self, facts, node_name):
-        told = self._verify_again(facts, node_name)
+        actual = self._verify_again(facts, node_name)
         try:
             wanted = self._status(self._table, facts, node_name)
         except PluginFailure:
-            return told
-        is_same = (told.code, told.plugin) == (wanted.code, wanted.plugin)
-        is_same &= sorted(told.reasons) == sorted(wanted.reasons)
+            return actual
+        is_same = (actual.code, actual.plugin) == (wanted.code, wanted.plugin)
+        is_same &= sorted(actual.reasons) == sorted(wanted.reasons)
         if not is_same:
-            self._differs(f"{facts} on {node_name}: {told}, not {wanted}")
-        return told
+            self._differs(f"{facts} on {node_name}: {actual}, not {wanted}")
+        return actual
 
     def verify_prefix(self, pods, node_names, bind_claims=None):
         copy, checked = self._table.copy_rows(np.arange(len(self._table))), 0
@@ -136,10 +142,10 @@ class ShadowVerifier:
             return bind_claims(index)
 
         binds = () if bind_claims is None else (bind,)
-        told = self._first_again(pods, node_names, *binds)
-        if told > checked:
-            check(told)
-        return told
+        actual = self._first_again(pods, node_names, *binds)
+        if actual > checked:
+            check(actual)
+        return actual
 
     def look(self):
         """Every answer was compared when it was given."""

@@ -66,7 +66,7 @@ AGAIN_S = 0.1
 """Time until a client repeats a call to an actor that was down."""
 
 ALL_S = 60.0
-SETTLE_S = 0.5
+DELIVERY_S = 0.5
 ARRIVAL_S = 5.0
 """Time for messages in transit to arrive after the queue is empty."""
 
@@ -309,21 +309,21 @@ class _World:
     """Events of the cluster, sent to all actors concerned; removals and changes are counted.
 
     watch: gets each event first, and lets no actor use it before all have it. kept: uid → pod that
-    the queue refused. said: uid → the facts that were sent last.
+    the queue refused. facts_sent: uid → the facts that were sent last.
     """
 
-    def __init__(self, tell, process, watch, kept):
-        self.tell, self._process, self._watch = tell, process, watch
-        self.revision, self._kept, self._said = 0, kept, {}
+    def __init__(self, call, process, watch, kept):
+        self.call, self._process, self._watch = call, process, watch
+        self.revision, self._kept, self._facts_sent = 0, kept, {}
 
     def _show(self, what, things):
         for each in things if self._watch else ():
             self._watch.world(what, each)
 
-    async def _settle(self):
+    async def _wait_for_actors(self):
         # Actors that hold nodes have the change before the queue wakes a pod.
         if self._watch:
-            await asyncio.sleep(SETTLE_S)
+            await asyncio.sleep(DELIVERY_S)
 
     async def take(self, wave):
         if wave.nodes:
@@ -345,9 +345,9 @@ class _World:
     async def submit(self, pods):
         """Send pods; keep those that the queue refuses."""
         batch = pod_list(pods, self.revision)
-        await self.tell(BINDER, ADD_PENDING, batch)
-        self._said |= {who.uid: facts for who, facts in pods}
-        answer = await self.tell(QUEUE, SUBMIT, batch)
+        await self.call(BINDER, ADD_PENDING, batch)
+        self._facts_sent |= {who.uid: facts for who, facts in pods}
+        answer = await self.call(QUEUE, SUBMIT, batch)
         before = {who.uid for who, _ in pods if self._kept.pop(who.uid, None)}
         for who, facts in pods:
             if who.uid in answer.refused:
@@ -358,7 +358,7 @@ class _World:
     async def update(self, pods):
         """Change pods, wherever they are; removed pods stay removed."""
         batch = pod_list(pods, self.revision)
-        here = await self.tell(BINDER, UPDATE_PODS, batch)
+        here = await self.call(BINDER, UPDATE_PODS, batch)
         at = dict(zip(here.pods.uids, here.nodes, strict=True))
         waiting = [pod for pod in pods if at.get(pod[0].uid) == ""]
         bound = [(who, facts) for who, facts in pods if at.get(who.uid)]
@@ -367,16 +367,16 @@ class _World:
             for who, facts in bound if self._watch else ():
                 self._watch.world("pod_changes", who.uid, facts)
             running = pod_list(bound, self.revision), tuple(at[who.uid] for who, _ in bound)
-            await self.tell(CACHE, UPDATE_RUNNING, RunningPods(*running))
-            await self._settle()
-        changes = tuple(PodChange(self._said[who.uid], facts) for who, facts in bound)
+            await self.call(CACHE, UPDATE_RUNNING, RunningPods(*running))
+            await self._wait_for_actors()
+        changes = tuple(PodChange(self._facts_sent[who.uid], facts) for who, facts in bound)
         # Before other pods wake them with their old facts.
         if waiting:
             self._process.network.record_fault("update")
             await self.submit(waiting)
         if changes:
-            await self.tell(QUEUE, OBSERVE, ClusterChanges(pods=changes))
-        self._said |= {who.uid: facts for who, facts in pods}
+            await self.call(QUEUE, OBSERVE, ClusterChanges(pods=changes))
+        self._facts_sent |= {who.uid: facts for who, facts in pods}
 
     async def submit_again(self):
         """Send the refused pods again, in their order."""
@@ -387,37 +387,37 @@ class _World:
         self._show("node_comes", nodes)
         # The binder first: a new cache would never get changes that the binder does not have.
         batch = node_batch(tuple(nodes), self.revision)
-        await self.tell(BINDER, ADD_NODES, batch)
-        await self.tell(CACHE, ADD_NODES, batch)
-        await self._settle()
+        await self.call(BINDER, ADD_NODES, batch)
+        await self.call(CACHE, ADD_NODES, batch)
+        await self._wait_for_actors()
         changes = [NodeChange(*each) for each in changed or ((None, node) for node in nodes)]
-        await self.tell(QUEUE, OBSERVE, ClusterChanges(tuple(changes)))
+        await self.call(QUEUE, OBSERVE, ClusterChanges(tuple(changes)))
 
     async def remove(self, nodes):
         gone = NodeNames(tuple(node.name for node in nodes), self.revision)
         self._show("node_removed", gone.names)
-        await self.tell(BINDER, REMOVE_NODES, gone)
-        await self.tell(CACHE, REMOVE_NODES, gone)
-        await self._settle()
+        await self.call(BINDER, REMOVE_NODES, gone)
+        await self.call(CACHE, REMOVE_NODES, gone)
+        await self._wait_for_actors()
         changes = tuple(NodeChange(node, None) for node in nodes)
-        await self.tell(QUEUE, OBSERVE, ClusterChanges(changes))
+        await self.call(QUEUE, OBSERVE, ClusterChanges(changes))
 
     async def delete(self, uids):
         # A pod that is deleted before it is submitted keeps its claims: nobody knows it.
-        self._show("pod_goes", [uid for uid in uids if uid in self._said])
+        self._show("pod_goes", [uid for uid in uids if uid in self._facts_sent])
         for uid in uids:
             self._kept.pop(uid, None)
-        gone = await self.tell(BINDER, DELETE_PODS, PodRemoval(uids, self.revision))
-        await self.tell(CACHE, REMOVE_PODS, PodRemoval(gone.uids, gone.revision))
-        await self._settle()
-        await self.tell(QUEUE, REMOVE_DELETED, gone)
+        gone = await self.call(BINDER, DELETE_PODS, PodRemoval(uids, self.revision))
+        await self.call(CACHE, REMOVE_PODS, PodRemoval(gone.uids, gone.revision))
+        await self._wait_for_actors()
+        await self.call(QUEUE, REMOVE_DELETED, gone)
 
 
-def _teller(scenario, process):
+def _caller(scenario, process):
     """A caller that repeats a call until the actor answers."""
     call_s = scenario.plan.settings.deadlines.call_s
 
-    async def tell(name, method, message):
+    async def call(name, method, message):
         while True:
             try:
                 ref = process.runtime.find_from(name, OUTSIDE)
@@ -425,7 +425,7 @@ def _teller(scenario, process):
             except (ActorLostError, DeadlineError):
                 await asyncio.sleep(AGAIN_S)
 
-    return tell
+    return call
 
 
 def _recovery_s(scenario):
@@ -434,14 +434,14 @@ def _recovery_s(scenario):
 
 async def _at_rest(scenario, process, world=None):
     """Wait until nothing moves; return the problems of that. world: sends refused pods again."""
-    network, tell = process.runtime.network, _teller(scenario, process)
+    network, call = process.runtime.network, _caller(scenario, process)
     recovery_s = _recovery_s(scenario)
     deadline_s = network.spent_s + recovery_s
     has_rested = False
     while True:
         if world is not None:
             await world.submit_again()
-        state = await tell(QUEUE, QUEUE_STATE, NOTHING)
+        state = await call(QUEUE, QUEUE_STATE, NOTHING)
         if not (state.active or state.backoff or state.in_flight):
             if has_rested:
                 return []
@@ -457,7 +457,7 @@ async def _at_rest(scenario, process, world=None):
 async def _drive(scenario, process, watch, kept):
     """Submit waves and wait until nothing moves; return the problems of that."""
     supervisor, network = process.supervisor, process.runtime.network
-    world = _World(_teller(scenario, process), process, watch, kept)
+    world = _World(_caller(scenario, process), process, watch, kept)
     await world.appear(scenario.nodes)
     for index in range(scenario.plan.settings.scheduler_count):
         # Through the supervisor, which starts the actors that replace these.

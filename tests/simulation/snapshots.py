@@ -14,14 +14,14 @@ TOKENS_KEPT = 64
 @dataclass
 class Kept:
     """The state in records. pods: uid → (node, token, owner, epoch, facts), or None for a removed
-    one. void: tokens in order. told: subjects other than nodes, in order.
+    one. void: tokens in order. subjects: those other than nodes, in order.
     """
 
     pods: dict = field(default_factory=dict)
     nodes: dict = field(default_factory=dict)
     epochs: dict = field(default_factory=dict)
     void: dict = field(default_factory=dict)
-    told: list = field(default_factory=list)
+    subjects: list = field(default_factory=list)
 
     @classmethod
     def of(cls, records):
@@ -53,7 +53,7 @@ class Kept:
             self.void.pop(record.token, None)
             self.void[record.token] = None
         else:
-            self.told.append(subject)
+            self.subjects.append(subject)
 
     def _fence(self, record):
         self.epochs[record.owner] = max(record.epoch, self.epochs.get(record.owner, 0))
@@ -73,8 +73,8 @@ class Kept:
         void = list(self.void)[-tokens:]
         if missing := [each for each in void if each not in after.void]:
             yield f"I6: a snapshot forgets void tokens {missing[:3]}"
-        if self.told != after.told:
-            yield "I9: a snapshot says something else of claims, rules or the run"
+        if self.subjects != after.subjects:
+            yield "I9: a snapshot differs in claims, rules or the run"
 
 
 def _other(name, before, now):

@@ -26,7 +26,7 @@ class Cluster:
             await self.cache.add_nodes(node_batch((node(name),)))
         return self
 
-    async def settle(self, **what):
+    async def update(self, **what):
         parts = {"finish": (), "confirm": (), "forget": ()} | what
         await self.cache.update_assumptions(UpdateAssumptions(**parts))
         await self.cache.stream.flush()
@@ -35,13 +35,13 @@ class Cluster:
         await self.cache.assume(AssumeBatch(batch_of(name), ("n1",), (token,)))
 
 
-async def test_a_version_told_while_its_node_was_away_is_news_when_it_is_there_again():
+async def test_a_version_reported_while_its_node_was_removed_is_sent_when_the_node_returns():
     cluster = await Cluster(conflicts="version").with_nodes("n1", "n2")
     await cluster.cache.remove_nodes(NodeNames(("n2",)))
-    await cluster.settle(rows=(("n2", 7),))
+    await cluster.update(rows=(("n2", 7),))
     await cluster.with_nodes("n2")
 
-    await cluster.settle(rows=(("n2", 7),))
+    await cluster.update(rows=(("n2", 7),))
 
     assert cluster.nodes._versions.of(["n2"]) == [("n2", 7)]
 
@@ -55,31 +55,31 @@ async def deleted_and_then_assumed():
     return cluster
 
 
-async def test_the_queue_learns_of_room_that_a_deleted_pod_held_when_it_is_forgotten():
+async def test_resources_of_a_deleted_pod_are_reported_when_it_is_forgotten():
     cluster = await deleted_and_then_assumed()
 
-    await cluster.settle(forget=(("uid-a", "scheduler-0/1/1"),))
-    await cluster.settle(forget=(("uid-a", "scheduler-0/1/1"),))
+    await cluster.update(forget=(("uid-a", "scheduler-0/1/1"),))
+    await cluster.update(forget=(("uid-a", "scheduler-0/1/1"),))
 
-    assert cluster.queue.told("observe") == [ClusterChanges(gone=batch_of("a"))]
+    assert cluster.queue.received("observe") == [ClusterChanges(gone=batch_of("a"))]
     cluster.cache.release()
 
 
-async def test_the_queue_learns_of_room_that_a_deleted_pod_held_when_its_scheduler_ends():
+async def test_resources_of_a_deleted_pod_are_reported_when_its_scheduler_ends():
     cluster = await deleted_and_then_assumed()
     owner = OwnerEpoch("scheduler-0", 2)
 
     await cluster.cache.end_owner(EndOwner(owner, ("uid-a",), (None,)))
 
-    assert cluster.queue.told("observe") == [ClusterChanges(gone=batch_of("a"))]
+    assert cluster.queue.received("observe") == [ClusterChanges(gone=batch_of("a"))]
     cluster.cache.release()
 
 
-async def test_of_room_that_living_pods_held_the_queue_hears_from_their_scheduler():
+async def test_the_cache_does_not_report_forgotten_pods_that_are_not_deleted():
     cluster = await Cluster().with_nodes("n1")
     await cluster.assume("a", "scheduler-0/1/1")
 
-    await cluster.settle(forget=(("uid-a", "scheduler-0/1/1"),))
+    await cluster.update(forget=(("uid-a", "scheduler-0/1/1"),))
 
     assert cluster.queue.calls == []
     cluster.cache.release()

@@ -31,8 +31,8 @@ def only(history):
 
 def test_accepting_binding_reading_and_deleting_a_pod_is_no_problem():
     history = Recorded().done("accept", ("a",)).bind("t0", "a", cause="constraint")
-    history.bind("t1", "a", "n1").bind("t1", "a", "n1").done("word", [("a", "")], ("n1",))
-    history.done("delete", ("a",), ("a",)).done("word", [("a", "")], (None,))
+    history.bind("t1", "a", "n1").bind("t1", "a", "n1").done("placement", [("a", "")], ("n1",))
+    history.done("delete", ("a",), ("a",)).done("placement", [("a", "")], (None,))
 
     assert history.problems() == []
 
@@ -90,16 +90,16 @@ def test_an_accepted_pod_is_known():
     assert early.problems() == []
 
 
-@pytest.mark.parametrize("word", ["", "n2", None])
-def test_a_read_after_a_bind_returns_that_bind(word):
-    history = Recorded().bind("t", "a", "n1").done("word", [("a", "")], (word,))
+@pytest.mark.parametrize("answer", ["", "n2", None])
+def test_a_read_after_a_bind_returns_that_bind(answer):
+    history = Recorded().bind("t", "a", "n1").done("placement", [("a", "")], (answer,))
 
-    assert only(history) == f"a: it was bound on n1, and is said to be on {word!r}"
+    assert only(history) == f"a: it was bound on n1, and is reported on {answer!r}"
 
 
 def test_a_read_during_a_bind_may_return_the_previous_state():
     history = Recorded()
-    call = history.begin("word", [("a", "")])
+    call = history.begin("placement", [("a", "")])
     history.bind("t", "a", "n1").end(call, ("",))
 
     assert history.problems() == []
@@ -108,16 +108,16 @@ def test_a_read_during_a_bind_may_return_the_previous_state():
 def test_a_read_of_a_deleted_pod_returns_that_it_is_deleted():
     history = Recorded().bind("t", "a", "n1").done("delete", ("a",), ("a",))
 
-    assert only(history.done("word", [("a", "")], ("n1",))) == (
-        "a: it was gone, and is said to be on 'n1'"
+    assert only(history.done("placement", [("a", "")], ("n1",))) == (
+        "a: it was gone, and is reported on 'n1'"
     )
 
 
 def test_no_pod_is_bound_under_a_token_that_was_resolved_as_void():
-    history = Recorded().done("word", [("a", "t")], ("",))
+    history = Recorded().done("placement", [("a", "t")], ("",))
 
     assert history.bind("u", "a", "n1").problems() == []
-    assert only(Recorded().done("word", [("a", "t")], ("",)).bind("t", "a", "n1")) == (
+    assert only(Recorded().done("placement", [("a", "t")], ("",)).bind("t", "a", "n1")) == (
         "a: bound under t, which was resolved as void"
     )
 
@@ -180,7 +180,7 @@ def test_leases_end_with_their_time_and_with_the_life_of_the_queue():
     assert replaced.lease("s1", 1, "a").problems() == []
 
 
-def test_another_life_of_an_owner_takes_over_its_pods():
+def test_a_new_epoch_of_an_owner_takes_over_its_pods():
     history = Recorded().lease("s0", 1, "a", epoch=1).lease("s0", 2, "a", epoch=2)
 
     assert history.problems() == []
@@ -192,6 +192,6 @@ def test_calls_that_are_never_answered_cause_no_problem():
     history.begin("bind", {"t": ("a", "s", 1)})
     history.begin("delete", ("a",))
     history.begin("lease", ("s", 1))
-    history.begin("word", [("a", "")])
+    history.begin("placement", [("a", "")])
 
     assert history.bind("u", "a", "n1").problems() == []

@@ -41,7 +41,7 @@ def test_each_loss_alone_loses_nothing(what):
 
     assert (outcome.problems, outcome.failure) == ([], "")
     assert outcome.happened[what] == 1
-    assert outcome.placed > 20
+    assert outcome.placed > 20, "the run placed pods"
 
 
 def test_one_seed_gives_one_run():
@@ -76,7 +76,7 @@ def _writes_nothing(self, message):
 
 
 def found(monkeypatch, where, name, mistake, losses):
-    """What four seeds report with a planted mistake."""
+    """Return the problems that four seeds report with a planted mistake."""
     monkeypatch.setattr(where, name, mistake)
     outcomes = [simulate(seed, losses=losses) for seed in range(FIRST + 600, FIRST + 604)]
     return [text for each in outcomes for text in (*each.problems, each.failure)]

@@ -191,14 +191,14 @@ async def test_a_node_that_was_removed_does_not_come_back_with_a_late_copy():
     assert sorted(cache.core.placements.nodes) == ["n1", "n2"]
 
 
-async def test_what_pods_on_a_removed_node_kept_from_others_is_told_to_the_queue():
+async def test_the_queue_receives_the_resources_of_pods_on_a_removed_node():
     cache, queue = await cache_of()
     await cache.assume(AssumeBatch(batch_of("a"), ("n1",), ("one",)))
     await cache.update_assumptions(UpdateAssumptions((), (), ("uid-a",)))
 
     await cache.remove_nodes(NodeNames(("n1",), revision=1))
 
-    assert [told.gone.uids for told in queue.told("observe")] == [("uid-a",)]
+    assert [each.gone.uids for each in queue.received("observe")] == [("uid-a",)]
     cache.release()
 
 

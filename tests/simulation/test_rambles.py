@@ -48,7 +48,7 @@ def _for_no_one(self, effect):
         ("attempts", AttemptsCore, "_lease_again", _nothing, "shadow of ramble", 0),
         ("decisions", Tentative, "_restore", _nothing, "the table holds", 5),
         ("held", Tentative, "_end_nomination", _nothing, "nominated are", 0),
-        ("policies", SimulatedLatency, "wait_s", _no_time, "are thought about", 0),
+        ("policies", SimulatedLatency, "wait_s", _no_time, "are delayed", 0),
     ],
 )
 def test_random_calls_detect_bugs_that_runs_hardly_ever_reach(

@@ -97,7 +97,7 @@ def test_a_planted_bug_is_found(bug):
 
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda b: b.name)
-def test_what_a_planted_bug_replaces_exists(bug):
+def test_every_method_that_a_planted_bug_replaces_exists(bug):
     replaced = []
 
     bug.plant(lambda owner, name, *_: replaced.append((owner, name)))

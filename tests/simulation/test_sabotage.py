@@ -57,7 +57,7 @@ def invariants_in(tree):
     return {value for value in values if isinstance(value, str) and INVARIANT.fullmatch(value)}
 
 
-def test_a_checker_with_all_rules_reports_what_it_should():
+def test_a_checker_with_all_rules_reports_every_planted_violation():
     assert [unreported(journal(), seed) for seed in SEEDS] == [[]] * len(SEEDS)
 
 

@@ -66,7 +66,7 @@ def problems(among, seed):
         (RowVersions, "changed", _always_changed, "modes", range(4), "rows are"),
         (BatchStart, "drop_entries", _nothing, "quiet", (0, 1), "a bind whose filter raised"),
         (BinderJournal, "_note_revisions", _nothing, "plain", range(8), "revisions of"),
-        (FileJournal, "_sync", _unsynced, "quiet", (0,), "no frame says that there was a flush"),
+        (FileJournal, "_sync", _unsynced, "quiet", (0,), "no frame records the flush"),
         (FileJournal, "_write", _never_full, "wide", range(8), "the segment is"),
         (FileJournal, "_remove_old", _nothing, "wide", range(8), "files is"),
     ],

@@ -77,7 +77,7 @@ def test_a_call_takes_a_little_virtual_time_and_is_answered():
 
     text, spent_s = in_world(work)
     assert text == "asked 1 times"
-    assert 0.0 < spent_s < 0.01
+    assert 0.0 < spent_s < 0.01, "a call takes some milliseconds of virtual time"
 
 
 def test_a_lost_message_ends_the_call_at_its_deadline():
@@ -106,7 +106,7 @@ def test_a_duplicated_request_is_handled_twice():
     assert in_world(work, faults=Faults(duplicated=1.0)) == 2
 
 
-def test_a_rare_message_meets_a_fate_that_the_run_has():
+def test_rare_messages_have_the_faults_of_the_run():
     async def work(runtime):
         with pytest.raises(DeadlineError):
             await ask(runtime)
@@ -127,7 +127,9 @@ def test_slow_messages_arrive_late():
         await ask(runtime, timeout_s=LONG_S)
         return runtime.network.spent_s
 
-    assert in_world(work, faults=Faults(slow=1.0, slow_max_s=100.0)) > 1.0
+    assert in_world(work, faults=Faults(slow=1.0, slow_max_s=100.0)) > 1.0, (
+        "a message is slow by more than a second"
+    )
 
 
 def test_a_partition_cuts_two_actors_for_a_while_and_no_others():
@@ -187,7 +189,7 @@ def test_actors_call_each_other_under_their_own_names():
     assert in_world(work, asks_other=True) == "asked 1 times"
 
 
-def test_only_the_seed_decides_what_happens():
+def test_the_seed_alone_determines_the_history():
     async def work(runtime):
         for _ in range(20):
             await asyncio.gather(*(ask(runtime, name) for name in "abc"), return_exceptions=True)

@@ -38,16 +38,16 @@ def test_without_faults_every_decision_equals_the_judges_and_nothing_is_repaired
     problems, happened = run(range(4100, 4104), FAULTS, "quiet")
 
     assert problems == {}
-    assert happened["judged"] > 200
-    assert happened["by kernel"] > 50
+    assert happened["judged"] > 200, "enough decisions were judged"
+    assert happened["by kernel"] > 50, "the kernel made many of them"
 
 
 def test_sampled_searches_without_faults_find_the_same_nodes_as_the_judge():
     problems, happened = run((1, 5, 146), FAULTS, "sampled")
 
     assert problems == {}
-    assert happened["judged"] > 100
-    assert happened["by kernel"] > 50
+    assert happened["judged"] > 100, "enough decisions were judged"
+    assert happened["by kernel"] > 50, "the kernel made many of them"
 
 
 def test_wider_scenarios_with_small_limits_break_no_invariant_in_any_variant():
@@ -90,14 +90,14 @@ def test_claims_of_devices_break_no_invariant_in_any_variant():
     problems, happened = run(range(54050000, 54050005), (*FAULTS, "changes"), "devices")
 
     assert problems == {}
-    assert happened["judged"] > 20
+    assert happened["judged"] > 20, "enough decisions were judged"
 
 
 def test_plugins_with_unusual_behaviour_are_judged_as_well():
     problems, happened = run(range(3), (*FAULTS, "changes"), "peculiar")
 
     assert problems == {}
-    assert happened["judged"] > 50
+    assert happened["judged"] > 50, "enough decisions were judged"
 
 
 def test_deleted_members_of_a_gang_reserve_no_room_for_later_ones():
@@ -116,7 +116,7 @@ def test_decisions_of_the_kernel_under_faults_break_no_invariant():
     problems, happened = run((*range(4000, 4004), 880048), FAULTS, "kernel", rambles=False)
 
     assert problems == {}
-    assert happened["by kernel"] > 100
+    assert happened["by kernel"] > 100, "the kernel made many decisions"
     assert {"crash", "lost", "slow"} <= happened.keys()
 
 
@@ -124,7 +124,7 @@ def test_a_process_killed_at_any_time_is_resumed():
     problems, happened = run(range(4500, 4505), NETWORK, "resume", rambles=False)
 
     assert problems == {}
-    assert happened["kill"] > 5
+    assert happened["kill"] > 5, "the process was killed several times"
 
 
 def test_a_process_killed_after_its_actors_crashed_is_resumed():

@@ -81,7 +81,7 @@ class Account:
         return tuple(found)
 
     def wrong_with(self, claim, change, node):
-        """Why a waiting claim may not be bound this way."""
+        """Return the reason for which a waiting claim may not be bound this way."""
         if (len(change.claims), len(change.volumes), change.removed) != (1, 1, ()):
             return {"shape"}
         (after,), (volume,) = change.claims, change.volumes

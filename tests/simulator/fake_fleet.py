@@ -128,7 +128,7 @@ class FakeFleet:
     def run_to(self, second: float) -> None:
         """Let time pass."""
         end_us = round(second * SECOND_US)
-        self._settle()
+        self._run_commands()
         while self._heap and self._heap[0][0] <= end_us:
             at_us, _, what = heapq.heappop(self._heap)
             self.now_us = max(self.now_us, at_us)
@@ -137,7 +137,7 @@ class FakeFleet:
                     self._ended(what, LifeEvent.FINISH, what.ends_as)
             else:
                 self._react(self.controllers.wake(what))
-            self._settle()
+            self._run_commands()
         self.now_us = end_us
         self.simulated_pods.validate()
         self.controllers.validate()
@@ -167,7 +167,7 @@ class FakeFleet:
         self._commands.append(DropNode(name))
         self.run_to(self.now_us / SECOND_US)
 
-    def _settle(self) -> None:
+    def _run_commands(self) -> None:
         while self._commands:
             match self._commands.popleft():
                 case CreatePods() as creation:

@@ -104,7 +104,7 @@ def event_of(action, at_s, *names, for_s=None, index=0, **more: Any) -> NodeEven
 
 @dataclass
 class History:
-    """What was recorded: (seconds, what, subject, detail), and of pods what tests ask for."""
+    """Recorded events: (seconds, event, subject, detail), and the pods that tests ask for."""
 
     notes: list[tuple[float, str, str, str]] = field(default_factory=list)
     ended: dict[str, tuple[float, str]] = field(default_factory=dict)

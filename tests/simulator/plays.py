@@ -54,7 +54,7 @@ def plan_of(nodes, arrivals=(), *, horizon_s=100.0, grace_s=0.0, **more):
 
 @dataclass
 class Heard:
-    """What a recorder received: (time in s, what, pod or node, more)."""
+    """Events that a recorder received: (time in s, event, pod or node, more)."""
 
     rows: list = field(default_factory=list)
     nodes: list = field(default_factory=list)

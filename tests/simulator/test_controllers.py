@@ -192,7 +192,7 @@ def test_a_stateful_set_keeps_its_names_on_another_node():
     assert [each[0] for each in records.binds[:3]] == [0, 1, 2], "one after the other"
 
 
-def test_a_daemon_set_runs_on_every_node_whatever_the_scores_say():
+def test_a_daemon_set_runs_on_every_node_at_any_scores():
     agent = controller(
         "DaemonSet", 0, template("agent", 100), name="agent", max_unavailable=Share(1)
     )

@@ -1,4 +1,4 @@
-"""DaemonSet: one pod on each node that may run it, while nodes come, change and go."""
+"""DaemonSet: one pod on each node that may run it, while nodes are added, changed and removed."""
 
 from dataclasses import replace
 

@@ -237,7 +237,9 @@ def play(fleet, what, number):
     steps=CHANGES,
     moves=MOVES,
 )
-def test_a_deployment_keeps_its_bounds_whatever_happens(replicas, surge, unavailable, steps, moves):
+def test_a_deployment_keeps_its_bounds_under_random_events(
+    replicas, surge, unavailable, steps, moves
+):
     changes = [
         scaled(at_s, number) if what == "scale" else rolled_out(at_s, number)
         for at_s, (what, number) in sorted(steps, key=lambda step: step[0])

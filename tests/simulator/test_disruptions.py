@@ -1,4 +1,4 @@
-"""Taints, cordons, drains, and nodes that come and go, through the engine."""
+"""Taints, cordons, drains, and nodes that are added and removed, through the engine."""
 
 from dataclasses import replace
 
@@ -42,7 +42,7 @@ OF_WEB = LabelSelector((Requirement("app", "In", ("web",)),))
         (tolerating("dirty", 200), {}),
     ],
 )
-def test_a_taint_evicts_what_does_not_tolerate_it_for_so_long(lifecycle, ended):
+def test_a_taint_evicts_pods_that_do_not_tolerate_it_for_so_long(lifecycle, ended):
     pods = Pods(((0, "a", on_node("n0")),), lifecycle=lifecycle)
     event = event_of("taint", 100, "n0", for_s=150, taint=Taint("dirty", "", "NoExecute"))
 

@@ -78,7 +78,7 @@ def test_a_pod_waits_until_another_one_ends():
     ]
 
 
-def test_what_ends_at_a_time_makes_room_for_what_arrives_then():
+def test_pods_that_end_at_a_time_free_resources_for_arrivals_at_that_time():
     arrivals = [(1.0, "a", BIG, 5.0), (6.0, "b", BIG, 5.0)]
 
     heard, _ = played(plan_of([node("n1")], arrivals))

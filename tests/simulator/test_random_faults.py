@@ -204,7 +204,7 @@ def watched(plan, seed, compiled_kernel=None):
 
 @settings(max_examples=60, deadline=None)
 @given(plans(), st.integers(0, 3))
-def test_binds_and_evictions_keep_the_rules_whatever_fails(plan, seed):
+def test_binds_and_evictions_keep_the_rules_under_any_failure(plan, seed):
     history = watched(plan, seed)
 
     assert history.broken == [], "binds to usable nodes, and drains within the budgets"

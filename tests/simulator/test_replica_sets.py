@@ -39,7 +39,7 @@ def running(name, node, **ages):
     ],
     ids=["no node", "not running", "ready later", "younger", "alike ready", "alike old"],
 )
-def test_of_two_pods_the_one_that_upstream_names_is_deleted(first, second):
+def test_the_pod_that_upstream_ranks_first_is_deleted(first, second):
     for pods in ([first, second], [second, first]):
         assert first_to_delete(pods, pods, 1, HOUR_US) == [first]
 

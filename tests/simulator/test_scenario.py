@@ -95,7 +95,7 @@ def test_a_source_without_end_is_read_to_the_horizon_only() -> None:
     ]
 
 
-def test_a_target_takes_the_nodes_that_meet_all_conditions() -> None:
+def test_a_target_selects_the_nodes_that_meet_all_conditions() -> None:
     in_zone = LabelSelector((Requirement(ZONE_LABEL, "In", ("zone-1", "zone-2")),))
 
     def chosen(target: NodeTarget) -> set[str]:

@@ -113,7 +113,7 @@ def test_a_pod_that_does_not_run_holds_up_the_deletion_of_later_ones():
     assert ordinals(fleet) == [0, 1, 2]
 
 
-def test_of_pods_beyond_the_replicas_only_the_first_may_go_without_running():
+def test_only_the_first_pod_beyond_the_replicas_may_be_deleted_before_it_runs():
     fleet = FakeFleet(stateful(4, scaled(60, 1)))
     fleet.run_to(59)
     fleet.starts = False
@@ -127,7 +127,7 @@ def test_of_pods_beyond_the_replicas_only_the_first_may_go_without_running():
     assert ordinals(fleet) == [0, 1], "web-3 was on no node, and web-2 terminates"
 
 
-def test_a_scale_up_before_the_scale_down_has_ended_creates_what_is_missing():
+def test_a_scale_up_before_the_scale_down_has_ended_creates_missing_pods():
     fleet = FakeFleet(stateful(4, scaled(60, 1), scaled(70, 4)))
 
     fleet.run_to(80)

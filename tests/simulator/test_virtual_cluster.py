@@ -1,4 +1,4 @@
-"""VirtualCluster decides as a run with queue, cache and binder does, whatever way a pod takes."""
+"""VirtualCluster decides like a run with queue, cache and binder, on every path of a pod."""
 
 from dataclasses import replace
 

@@ -17,7 +17,7 @@ def asked(*bindings):
     return BoundVolumes("token", bindings)
 
 
-def ledger(*objects):
+def claims_of(*objects):
     return AssumedClaims(StorageState(storage(waiting("local"), waiting("made", DRIVER), *objects)))
 
 
@@ -35,7 +35,7 @@ def copied(found):
 
 
 def test_a_claim_is_bound_when_its_pod_is_assumed_and_free_when_it_is_forgotten():
-    found = ledger(claim("c"), volume("a"))
+    found = claims_of(claim("c"), volume("a"))
 
     reserved = found.assume("p", using("c"), N1)
     assert found.storage.claims["default/c"].volume_name == "a"
@@ -50,7 +50,7 @@ def test_a_claim_is_bound_when_its_pod_is_assumed_and_free_when_it_is_forgotten(
 
 
 def test_assuming_twice_equals_assuming_once():
-    found = ledger(claim("c"), volume("a"))
+    found = claims_of(claim("c"), volume("a"))
 
     first = found.assume("p", using("c"), N1)
     again = found.assume("p", using("c"), N1)
@@ -60,7 +60,7 @@ def test_assuming_twice_equals_assuming_once():
 
 
 def test_pods_that_share_a_claim_keep_its_binding_until_the_last_is_forgotten():
-    found = ledger(claim("c"), volume("a"))
+    found = claims_of(claim("c"), volume("a"))
     first = found.assume("p", using("c"), N1)
     second = found.assume("q", using("c"), N1)
 
@@ -72,7 +72,7 @@ def test_pods_that_share_a_claim_keep_its_binding_until_the_last_is_forgotten():
 
 
 def test_pods_with_assumed_claims_are_listed_until_they_are_forgotten_or_confirmed():
-    found = ledger(claim("c"), volume("a"))
+    found = claims_of(claim("c"), volume("a"))
     found.assume("p", using("c"), N1)
     found.assume("q", using("c"), N1)
     assert found.holders() == ("p", "q")
@@ -85,7 +85,7 @@ def test_pods_with_assumed_claims_are_listed_until_they_are_forgotten_or_confirm
 
 
 def test_a_claim_stays_bound_once_one_of_its_pods_is_committed():
-    found = ledger(claim("c"), volume("a"))
+    found = claims_of(claim("c"), volume("a"))
     found.assume("p", using("c"), N1)
     found.assume("q", using("c"), N1)
 
@@ -97,7 +97,7 @@ def test_a_claim_stays_bound_once_one_of_its_pods_is_committed():
 
 
 def test_a_volume_provisioned_for_a_pod_is_removed_with_it():
-    found = ledger(claim("c", storage_class="made"))
+    found = claims_of(claim("c", storage_class="made"))
 
     found.assume("p", using("c"), N1)
     assert "pvc-uid-c" in found.storage.volumes
@@ -108,7 +108,7 @@ def test_a_volume_provisioned_for_a_pod_is_removed_with_it():
 
 
 def test_a_pod_without_claims_assumes_nothing():
-    found = ledger()
+    found = claims_of()
 
     assert found.assume("p", pod(), N1).bindings == ()
     assert found.forget("p") == ()
@@ -119,14 +119,14 @@ def test_a_pod_without_claims_assumes_nothing():
     "objects", [(), (claim("c"),), (claim("c"), volume("a", node_terms=within(HOST, "n2")))]
 )
 def test_a_pod_with_unbindable_claims_changes_nothing(objects):
-    found = ledger(*objects)
+    found = claims_of(*objects)
 
     assert found.assume("p", using("c"), N1) is None
     assert found.storage.version == 0
 
 
 def test_bindings_of_one_process_are_committed_by_another():
-    cache = ledger(claim("c"), claim("d", storage_class="made"), volume("a"))
+    cache = claims_of(claim("c"), claim("d", storage_class="made"), volume("a"))
     binder = copied(cache)
     bindings = cache.assume("p", using("c", "d"), N1).bindings
 
@@ -138,7 +138,7 @@ def test_bindings_of_one_process_are_committed_by_another():
 
 
 def test_bindings_are_committed_all_or_nothing():
-    cache = ledger(claim("c"), claim("d"), volume("a"), volume("b"))
+    cache = claims_of(claim("c"), claim("d"), volume("a"), volume("b"))
     binder = copied(cache)
     bindings = cache.assume("p", using("c", "d"), N1).bindings
     binder.storage.apply(StorageChange(volumes=(volume("b", phase="Bound", claim=None),)))
@@ -151,7 +151,7 @@ def test_bindings_are_committed_all_or_nothing():
 
 
 def test_a_claim_bound_to_another_volume_meanwhile_is_not_committed_again():
-    cache = ledger(claim("c"), volume("a"), volume("b"))
+    cache = claims_of(claim("c"), volume("a"), volume("b"))
     binder = copied(cache)
     (binding,) = cache.assume("p", using("c"), N1).bindings
     elsewhere = replace(binding.claim, volume_name="b")
@@ -161,14 +161,14 @@ def test_a_claim_bound_to_another_volume_meanwhile_is_not_committed_again():
 
 
 def test_a_commit_must_bind_every_claim():
-    found = ledger(claim("c"), volume("a"))
+    found = claims_of(claim("c"), volume("a"))
 
     assert found.try_out(asked(), using("c"), N1) is None
     assert found.try_out(asked(), using("absent"), N1) is None
 
 
 def test_a_volume_must_be_reachable_from_the_node():
-    cache = ledger(claim("c"), volume("a", node_terms=within(HOST, "n1")))
+    cache = claims_of(claim("c"), volume("a", node_terms=within(HOST, "n1")))
     binder = copied(cache)
     bindings = cache.assume("p", using("c"), N1).bindings
 
@@ -176,7 +176,7 @@ def test_a_volume_must_be_reachable_from_the_node():
 
 
 def test_a_volume_that_the_class_would_not_provision_is_refused():
-    cache = ledger(claim("c", storage_class="made"))
+    cache = claims_of(claim("c", storage_class="made"))
     binder = copied(cache)
     (binding,) = cache.assume("p", using("c"), N1).bindings
     larger = replace(binding, volume=replace(binding.volume, capacity_bytes=1))

@@ -23,9 +23,9 @@ def test_no_volume_is_bound_twice_and_no_exclusive_claim_used_twice(seed):
     plain = Plain(nodes, facts)
 
     placed = [
-        (name, pod, told[0])
-        for (name, pod), told in zip(pods, plain.run(pods), strict=True)
-        if told[0] is not None
+        (name, pod, actual[0])
+        for (name, pod), actual in zip(pods, plain.run(pods), strict=True)
+        if actual[0] is not None
     ]
 
     plain.storage.validate()

@@ -138,7 +138,7 @@ class Plain:
         return prepared(name, facts, self.classes, self.profiles)
 
     def run(self, pods):
-        return [told(self.cycle.decide(self.prepared(name, facts))) for name, facts in pods]
+        return [contents(self.cycle.decide(self.prepared(name, facts))) for name, facts in pods]
 
 
 class Batches:
@@ -163,7 +163,7 @@ class Batches:
             some = self.path.decide(left)
             decided += some
             left = left[len(some) :]
-        return [told(each) for each in decided]
+        return [contents(each) for each in decided]
 
 
 def prepared(name, facts, classes, profiles):
@@ -173,7 +173,7 @@ def prepared(name, facts, classes, profiles):
     return PodInCycle(identity.uid, identity.key, pod_class, signature)
 
 
-def told(decision):
+def contents(decision):
     refused = decision.diagnosis.message("") if decision.diagnosis is not None else ""
     return decision.node_name, decision.feasible, decision.error, refused
 

@@ -63,7 +63,7 @@ def test_a_line_that_was_cut_off_is_forgotten_and_the_file_goes_on(tmp_path_fact
     assert path.read_bytes() == whole
 
 
-def test_a_file_cut_off_in_its_header_begins_anew(path, header):
+def test_a_file_cut_off_in_its_header_is_started_again(path, header):
     written(path, header, {})
     path.write_bytes(path.read_bytes()[:20])
 
@@ -77,20 +77,20 @@ def test_a_resumed_sweep_without_a_file_begins_one(path, header):
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "message"),
     [
         ({"study": "policies"}, 'study: was begun with "\\"omega\\"", and this command has'),
         ({"vary": [["load", [0.5]]]}, "vary: was begun with"),
         ({"inputs": ["ab"]}, "inputs: was begun with"),
     ],
 )
-def test_another_plan_is_refused_with_its_difference(path, header, change, words):
+def test_another_plan_is_refused_with_its_difference(path, header, change, message):
     written(path, header, ROWS)
 
     with pytest.raises(InputError) as refused:
         ResultsFile.resume(path, header_of(PLAN | change, 4))
 
-    assert words in str(refused.value)
+    assert message in str(refused.value)
     assert "name a new directory" in str(refused.value)
     assert resumed(path, header) == ROWS, "the refusal changed nothing and left it unlocked"
 
@@ -103,7 +103,7 @@ def test_other_code_is_refused(path, header):
 
 
 @pytest.mark.parametrize(
-    ("line", "words"),
+    ("line", "message"),
     [
         ("{", "line 2: is no JSON"),
         ("[1]", "line 2: must be an object"),
@@ -114,7 +114,7 @@ def test_other_code_is_refused(path, header):
         ("[" * 100_000, "line 2: is no JSON"),
     ],
 )
-def test_a_wrong_line_is_refused_with_its_number(path, header, line, words):
+def test_a_wrong_line_is_refused_with_its_number(path, header, line, message):
     written(path, header, {})
     with path.open("a") as file:
         file.write(line + "\n")
@@ -122,7 +122,7 @@ def test_a_wrong_line_is_refused_with_its_number(path, header, line, words):
     with pytest.raises(InputError) as refused:
         ResultsFile.resume(path, header)
 
-    assert words in str(refused.value)
+    assert message in str(refused.value)
 
 
 def test_a_line_that_is_too_long_is_refused(path, header, monkeypatch):

@@ -142,7 +142,7 @@ def test_the_first_failure_starts_nothing_more_and_other_results_still_count():
     assert core.is_over
 
 
-def test_a_stopped_sweep_keeps_what_is_done_and_a_loss_then_ends_the_task():
+def test_a_stopped_sweep_keeps_its_results_and_a_loss_then_ends_the_task():
     core = SweepCore(4)
     core.restore({3: 30})
     core.start(2)

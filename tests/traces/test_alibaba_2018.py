@@ -79,7 +79,7 @@ def test_containers_are_pods_without_end_that_arrive_with_their_first_row(read, 
     assert imported.left_out == {"further row of a container": 1}
 
 
-def test_what_cannot_be_a_pod_is_counted_by_reason(read, imported):
+def test_rows_that_cannot_be_pods_are_counted_by_reason(read, imported):
     read(
         task(start=0, end=0, status="Waiting"),
         task(end=""),

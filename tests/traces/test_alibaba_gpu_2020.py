@@ -86,7 +86,7 @@ def test_a_task_without_end_does_not_end(read, imported):
     assert imported.pods[0][3] == NEVER_S
 
 
-def test_what_cannot_be_a_pod_is_counted_by_reason(read, imported):
+def test_rows_that_cannot_be_pods_are_counted_by_reason(read, imported):
     read(
         task(start=""),
         task(end="1739161.0"),
@@ -107,8 +107,8 @@ def test_what_cannot_be_a_pod_is_counted_by_reason(read, imported):
 
 
 def test_two_jobs_of_one_name_are_refused(read):
-    told = read(task(), jobs=[*JOBS, *JOBS], refused=True)
-    assert "pai_job_table.csv: line 2: job_name:" in told
+    message = read(task(), jobs=[*JOBS, *JOBS], refused=True)
+    assert "pai_job_table.csv: line 2: job_name:" in message
 
 
 @pytest.mark.parametrize(

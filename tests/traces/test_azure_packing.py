@@ -84,7 +84,7 @@ def test_a_start_before_the_trace_is_its_start_and_no_end_means_never(imported, 
     assert [facts.priority for _, facts in imported.trace.pods()] == [1000, 0]
 
 
-def test_what_cannot_be_a_pod_is_counted_by_reason(imported, database):
+def test_rows_that_cannot_be_pods_are_counted_by_reason(imported, database):
     vms = [
         VM,
         (1, 1, 10, 0, None, 2.0),
@@ -120,14 +120,14 @@ def test_wrong_values_are_refused_by_row_and_column(imported, database, vm, text
 
 @pytest.mark.parametrize("share", [-0.5, float("inf"), "half", 1e9])
 def test_wrong_shares_are_refused_by_row_and_column(imported, database, share):
-    told = imported.refusal(reader(), database(types=[(1, 10, 0, share, 0.1, 0, 0, 0)]))
-    assert "vmType row 1: core:" in told
-    assert "is not a share of a machine" in told
+    message = imported.refusal(reader(), database(types=[(1, 10, 0, share, 0.1, 0, 0, 0)]))
+    assert "vmType row 1: core:" in message
+    assert "is not a share of a machine" in message
 
 
 def test_an_unknown_machine_is_refused_with_the_known_ones(imported, database):
-    told = imported.refusal(reader(machine=5), database())
-    assert "--machine: 5 is none of the machines 0, 1" in told
+    message = imported.refusal(reader(machine=5), database())
+    assert "--machine: 5 is none of the machines 0, 1" in message
 
 
 def test_two_rows_of_one_id_are_refused(imported, database):
@@ -159,6 +159,6 @@ def test_a_file_that_is_no_database_or_damaged_is_refused(imported, tmp_path, da
 
 
 def test_a_missing_file_is_refused_and_not_created(imported, tmp_path):
-    told = imported.refusal(reader(), tmp_path / "none.sqlite")
-    assert "none.sqlite: cannot be read: No such file or directory" in told
+    message = imported.refusal(reader(), tmp_path / "none.sqlite")
+    assert "none.sqlite: cannot be read: No such file or directory" in message
     assert not (tmp_path / "none.sqlite").exists()

@@ -79,7 +79,7 @@ def test_equal_nodes_of_one_name_are_one_and_others_get_another_name(files):
     assert out.node_names == ("a",)
 
 
-def test_names_that_meet_all_the_same_are_refused(files):
+def test_a_name_used_by_two_traces_is_refused(files):
     clash = trace_of([1])
     other = TraceBuilder("test", {"default": ()})
     other.add_pod("p-0-2", "default/p-0-2", PodFacts())

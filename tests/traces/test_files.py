@@ -116,7 +116,7 @@ def test_a_line_beyond_the_bound_is_refused_by_number(tmp_path, monkeypatch):
     assert refusal_of(tmp_path / "t.csv").endswith("line 2: is longer than 100 bytes")
 
 
-def test_what_is_no_text_is_refused_by_line(tmp_path):
+def test_a_line_that_is_no_text_is_refused_with_its_number(tmp_path):
     (tmp_path / "t.csv").write_bytes(b"a\n\xff\xfe\n")
     assert refusal_of(tmp_path / "t.csv").endswith("line 2: is not UTF-8 text")
 

@@ -63,7 +63,7 @@ def test_a_task_is_a_pod_that_arrives_when_submitted_and_runs_from_schedule_to_e
     assert (facts.priority, facts.labels) == (9, (("scheduling-class", "1"),))
 
 
-def test_machines_are_nodes_with_what_they_had_first(read, imported):
+def test_machines_are_nodes_with_their_first_capacity(read, imported):
     read(event(1, SUBMIT), event(2, SCHEDULE))
     assert imported.nodes == {
         "machine-5": {"cpu": 32_000, "memory": round(0.2493 * 256 * GIB)},
@@ -98,7 +98,7 @@ def test_events_in_any_order_and_shard_make_the_same_pods(read, imported):
     assert imported.pods == pods
 
 
-def test_what_cannot_be_a_pod_is_counted_by_reason(read, imported):
+def test_rows_that_cannot_be_pods_are_counted_by_reason(read, imported):
     read(
         event(1, SUBMIT, job=1),
         *(event(1, kind, job=2, cpu="", memory="") for kind in (SUBMIT, SCHEDULE)),
@@ -135,8 +135,8 @@ def test_a_sample_has_all_tasks_of_a_job_or_none(read, imported):
     ],
 )
 def test_wrong_cells_are_refused_by_line_and_column(read, changes, text):
-    told = read(tuple((ROW | changes).values()), refused=True)
-    assert f"part-00001-of-00002.csv.gz: {text}" in told
+    message = read(tuple((ROW | changes).values()), refused=True)
+    assert f"part-00001-of-00002.csv.gz: {text}" in message
 
 
 def test_a_missing_folder_is_refused(imported, tmp_path):

@@ -56,7 +56,7 @@ def test_an_instance_is_a_pod_that_arrives_when_submitted_and_runs(read, importe
     assert facts.labels == (("collection-type", "job"), ("scheduling-class", "2"))
 
 
-def test_machines_are_nodes_with_what_they_had_first(read, imported):
+def test_machines_are_nodes_with_their_first_capacity(read, imported):
     read(event(1, "SUBMIT"), event(2, "SCHEDULE"))
     assert imported.nodes == {
         "machine-22": {"cpu": 32_000, "memory": 64 * GIB},
@@ -84,7 +84,7 @@ def test_times_before_and_after_the_trace_are_its_start_and_never(read, imported
     assert [pod[2:] for pod in imported.pods] == [(0, NEVER_S)]
 
 
-def test_what_cannot_be_a_pod_is_counted_by_reason(read, imported):
+def test_rows_that_cannot_be_pods_are_counted_by_reason(read, imported):
     nothing = {"resource_request": None}
     zero = {"resource_request": {"cpus": 0, "memory": 0}}
     read(

@@ -86,8 +86,8 @@ def test_memory_does_not_grow_with_the_number_of_pods(tmp_path, monkeypatch):
 
 
 def test_a_name_that_occurs_twice_is_an_error_with_both_lines(imported):
-    told = imported.refusal(Pods(("a", 1), ("b", 1), ("a", 9)), HERE)
-    assert told == 't.csv: line 3: "a" is in t.csv line 1 already'
+    message = imported.refusal(Pods(("a", 1), ("b", 1), ("a", 9)), HERE)
+    assert message == 't.csv: line 3: "a" is in t.csv line 1 already'
 
 
 def test_a_name_that_occurs_twice_is_left_out_on_request(imported):

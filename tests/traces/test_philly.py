@@ -84,7 +84,7 @@ def test_a_job_that_runs_at_the_end_does_not_end(read, imported, unknown):
     assert imported.pods[0][3] == NEVER_S
 
 
-def test_what_cannot_be_a_pod_is_counted_by_reason(read, imported):
+def test_rows_that_cannot_be_pods_are_counted_by_reason(read, imported):
     read(
         job(1, attempts=[]),
         job(2, submitted="None"),
@@ -122,7 +122,7 @@ def test_wrong_fields_are_refused_by_object_and_name(read, changes, text):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("", "is cut short"),
         ("{}", "is not a JSON array"),
@@ -136,8 +136,8 @@ def test_wrong_fields_are_refused_by_object_and_name(read, changes, text):
         (f"[{'[' * 100_000}", "object 1: is nested too deep"),
     ],
 )
-def test_what_is_no_array_of_objects_is_refused(read, text, told):
-    assert told in read(text=text, refused=True)
+def test_anything_but_an_array_of_objects_is_refused(read, text, message):
+    assert message in read(text=text, refused=True)
 
 
 def test_an_array_is_read_in_pieces_of_any_size(tmp_path, monkeypatch):

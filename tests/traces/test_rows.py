@@ -30,7 +30,7 @@ NOT_NUMBERS = [
 
 
 @pytest.mark.parametrize("text", NOT_NUMBERS)
-def test_what_is_no_finite_number_is_refused(text):
+def test_values_that_are_no_finite_numbers_are_refused(text):
     assert "is not a number" in refusal_of(lambda: row(text).real("cell"))
     assert "is not a whole number" in refusal_of(lambda: row(text).integer("cell"))
 
@@ -59,8 +59,8 @@ def test_times_are_rounded_to_milliseconds_and_end_before_int64_nanoseconds_do()
     assert row("1.0004").time_ms("cell") == 1000
     assert row("-2.5").time_ms("cell", 60) == -150_000
     assert row("9223372036").time_ms("cell") == 9_223_372_036_000
-    told = refusal_of(lambda: row("9223372037").time_ms("cell"))
-    assert '"9223372037" is more than 292 years (int64 nanoseconds)' in told
+    message = refusal_of(lambda: row("9223372037").time_ms("cell"))
+    assert '"9223372037" is more than 292 years (int64 nanoseconds)' in message
 
 
 def test_amounts_are_neither_negative_nor_enormous():

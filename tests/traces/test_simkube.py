@@ -137,7 +137,7 @@ def test_a_cron_job_is_a_pod_for_each_recorded_run(read, imported):
     assert [pod[2:] for pod in imported.pods] == [(0, 30), (60, 30), (120, 30)]
 
 
-def test_what_has_no_pods_is_counted_by_reason(read, imported):
+def test_jobs_without_pods_are_counted_by_reason(read, imported):
     other = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}}
     read(event(0, [other, CRON, bare_pod()]))
     assert imported.left_out == {
@@ -182,9 +182,9 @@ WRONG_CPU = bare_pod(containers=[container(cpu="many")])
     ],
 )
 def test_wrong_values_are_refused_by_place(read, events, changes, text):
-    told = read(*events, refused=True, **changes)
-    assert text in told
-    assert "t.sktrace" in told
+    message = read(*events, refused=True, **changes)
+    assert text in message
+    assert "t.sktrace" in message
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_wrong_values_are_refused_by_place(read, events, changes, text):
         (b"\x81\x81\x01\x01\x01", "is not msgpack"),
     ],
 )
-def test_what_is_no_msgpack_map_is_refused(read, packed, text):
+def test_anything_but_a_msgpack_map_is_refused(read, packed, text):
     assert text in read(packed=packed, refused=True)
 
 
@@ -207,8 +207,8 @@ def test_objects_that_are_nested_without_end_are_refused(read):
     deep = []
     for _ in range(200):
         deep = [deep]
-    told = read(event(0, [bare_pod() | {"x": deep}]), refused=True)
-    assert "is nested deeper than 64" in told
+    message = read(event(0, [bare_pod() | {"x": deep}]), refused=True)
+    assert "is nested deeper than 64" in message
 
 
 def test_a_file_beyond_the_bound_is_refused(read, monkeypatch):

@@ -15,7 +15,7 @@ def chosen(chunks, share, seed):
 
 
 @given(CHUNKS, st.floats(0.0, 1.0), st.integers(0, 9))
-def test_of_every_class_the_share_is_chosen_to_less_than_one(chunks, share, seed):
+def test_each_class_has_its_share_within_one_member(chunks, share, seed):
     picks = chosen(chunks, share, seed)
     for kind in range(7):
         members = sum(chunk.count(kind) for chunk in chunks)
@@ -48,6 +48,6 @@ def test_members_of_a_class_are_equally_likely():
     assert counts.max() < 165, "none is preferred"
 
 
-def test_classes_of_one_member_are_chosen_as_often_as_the_share_says():
+def test_classes_of_one_member_are_chosen_at_the_given_share():
     picks = [chosen([list(range(100))], 0.25, seed)[0].sum() for seed in range(40)]
     assert 20 < np.mean(picks) < 30

@@ -78,7 +78,7 @@ def test_options_replace_the_header(read, imported):
     assert (len(imported.pods), len(imported.nodes)) == (2, 2)
 
 
-def test_what_cannot_be_a_pod_is_counted_by_reason(read, imported):
+def test_rows_that_cannot_be_pods_are_counted_by_reason(read, imported):
     read(
         JOB,
         job(job=2, run=-1),

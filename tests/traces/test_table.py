@@ -186,7 +186,7 @@ def test_a_damaged_parquet_file_or_one_without_the_column_is_refused(read):
     assert "not a Parquet file with columns id" in read(table, name="t.parquet", refused=True)
 
 
-def test_what_cannot_be_a_pod_is_counted_by_reason(read, imported):
+def test_rows_that_cannot_be_pods_are_counted_by_reason(read, imported):
     rows = ("a,,1,1,1", ",1,1,1,1", "b,-1,1,1,1", "c,1,-1,1,1", "d,1,1,,", "e,1,1,0,0", "f,1,1,1,1")
     read("\n".join(["id,at,for,cpus,mem", *rows]))
     assert imported.left_out == {
@@ -234,9 +234,9 @@ def test_a_wrong_fixed_value_names_the_mapping(read):
 
 
 def test_a_column_that_the_table_lacks_is_named_with_those_that_it_has(read):
-    told = read(pods=PODS | {"cpu": {"column": "cores"}}, refused=True)
-    assert 'mapping.yaml: "cores" is no column of' in told
-    assert "it has id, at, for, cpus, mem" in told
+    message = read(pods=PODS | {"cpu": {"column": "cores"}}, refused=True)
+    assert 'mapping.yaml: "cores" is no column of' in message
+    assert "it has id, at, for, cpus, mem" in message
 
 
 BROKEN = {
@@ -280,13 +280,15 @@ def test_mappings_that_make_no_sense_are_refused_by_key(tmp_path, content, text)
 
 
 def test_a_label_that_kubernetes_does_not_allow_is_refused(read):
-    told = read(pods=PODS | {"labels": {"a b": {"value": "x"}}}, refused=True)
-    assert 'mapping.yaml: "a b" name part must consist of' in told
+    message = read(pods=PODS | {"labels": {"a b": {"value": "x"}}}, refused=True)
+    assert 'mapping.yaml: "a b" name part must consist of' in message
 
 
 def test_a_namespace_that_kubernetes_does_not_allow_is_refused(read):
-    told = read(pods=PODS | {"namespace": "A b"}, refused=True)
-    assert 'mapping.yaml: pods.namespace: "A b" a lowercase RFC 1123 label must consist of' in told
+    message = read(pods=PODS | {"namespace": "A b"}, refused=True)
+    assert (
+        'mapping.yaml: pods.namespace: "A b" a lowercase RFC 1123 label must consist of' in message
+    )
 
 
 def test_an_enormous_mapping_is_not_read(tmp_path, monkeypatch):

@@ -61,7 +61,7 @@ def shapes(trace):
 
 
 def joint(trace):
-    """How often each pair of class and duration occurs."""
+    """Count each pair of class and duration."""
     cpus = [dict(facts.requests)["cpu"] for _, facts in trace.pods()]
     return Counter(zip(cpus, trace.duration_ms.tolist(), strict=True))
 

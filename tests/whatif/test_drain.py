@@ -115,7 +115,7 @@ def test_a_budget_without_disruptions_blocks_every_eviction():
     assert result.budgets[0].blocked == 1
 
 
-def test_a_pending_replacement_gives_its_disruption_not_back():
+def test_a_disruption_stays_counted_while_the_replacement_is_pending():
     web = owned(cpu=2000, labels={"app": "web"})
     there = [running("w1", "n1", web), running("w2", "n1", web)]
 
@@ -126,7 +126,7 @@ def test_a_pending_replacement_gives_its_disruption_not_back():
     assert [each.outcome for each in result.pods] == ["pending", "blocked"]
 
 
-def test_two_budgets_for_one_pod_are_what_the_eviction_api_does_not_support():
+def test_two_budgets_for_one_pod_are_refused_like_by_the_eviction_api():
     there = [running("w", "n1", owned(labels={"app": "web"}))]
     plan = plan_with(budget("one", "web", 5), budget("two", "web", 5))
 

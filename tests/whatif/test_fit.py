@@ -92,7 +92,7 @@ def test_specs_of_different_priority_take_turns_all_the_same():
     assert [each.replicas for each in result.specs] == [2, 2]
 
 
-def test_replicas_evict_nobody_and_the_next_one_says_whom_it_would():
+def test_replicas_evict_no_pod_and_the_next_one_names_its_victims():
     low = [running("low", "n1", pod(cpu=3000))]
 
     result = fit_of([node("n1")], pod(cpu=1000, priority=5), running=low)

@@ -188,7 +188,7 @@ def test_more_nodes_than_the_catalogue_allows_are_not_tried():
     assert result.runs == 2
 
 
-def test_it_is_said_if_the_runs_end_before_enough_nodes_are_tried():
+def test_a_note_reports_runs_that_end_before_enough_nodes_are_tried():
     pods = [(identity("p0"), pod(cpu=300)), (identity("p1"), pod(cpu=1900))]
 
     result = grown([node("n1", cpu=1500)], pods, shape("small", "2"), runs_max=2)

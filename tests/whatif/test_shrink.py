@@ -78,7 +78,7 @@ def test_no_node_goes_by_preemption():
     assert names_of(shrunk([node("n1"), node("n2")], there)) == []
 
 
-def test_budgets_are_reported_with_what_they_refuse_at_first():
+def test_budgets_are_reported_with_their_first_refusals():
     web = owned(cpu=100, labels={"app": "web"})
     there = [running(f"w{number}", "n1", web) for number in range(3)]
     there += [running("big", "n2", owned(cpu=2000))]

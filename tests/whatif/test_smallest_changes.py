@@ -190,7 +190,7 @@ def test_the_sandbox_is_as_before():
     assert sandbox.schedule([(identity("y"), pod(cpu=1))]).pending
 
 
-def test_a_reduced_request_also_changes_what_scoring_counts():
+def test_a_reduced_request_also_changes_the_counts_of_scoring():
     facts = reduced(pod(cpu=2000, memory=GIB), "cpu", 500)
 
     assert dict(facts.requests) == {"cpu": 500, "memory": GIB}

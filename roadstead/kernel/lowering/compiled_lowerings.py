@@ -89,6 +89,7 @@ def evaluate_chunk(
         add_fit_in_chunk(class_arrays.fit, c, chunk, out)
     if class_arrays.balanced.weight[c] >= 0:
         requests = class_arrays.balanced.scored_requests[c]
+        # The loop over chunks has the formula for at most two resources.
         if requests.shape[0] <= 2 or requests[2, 0] == END:
             add_balanced_in_chunk(class_arrays.balanced, c, chunk, out)
         else:

@@ -41,6 +41,7 @@ def add_balanced(table: RowArrays, balanced: BalancedArrays, c: int, rows: I64, 
             if resource == END:
                 break
             capacity = allocatable[row, resource]
+            # As upstream, a resource that the node does not offer does not count.
             if capacity == 0:
                 continue
             fraction = _fraction(requested[row, resource] + requests[k, 1], capacity)
@@ -48,6 +49,8 @@ def add_balanced(table: RowArrays, balanced: BalancedArrays, c: int, rows: I64, 
             present += 1
             total += fraction
         deviation = 0.0
+        # Upstream's formula for two fractions, whose rounding differs from that of the general
+        # one.
         if present == 2:
             deviation = abs((first - second) / 2)
         elif present > 2:

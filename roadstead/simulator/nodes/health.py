@@ -208,11 +208,13 @@ class NodeHealth:
             if self._zones_are_outdated:
                 self._zones_are_outdated = False
                 found += self._update_zone_states(now_us)
+        # Taints wait for the rate of their zone, which may allow one between two passes.
         for zone in self._zones.values():
             while zone.queue and zone.rate.accept(now_us):
                 name = next(iter(zone.queue))
                 del zone.queue[name]
                 node = self._nodes[name]
+                # A node that answers again while it waits for the rate is not tainted.
                 if node.status is HealthStatus.UNKNOWN:
                     node.is_tainted = True
                     found.append(TaintChange(TaintAction.ADD_NO_EXECUTE, name))

@@ -23,7 +23,7 @@ def load(**fields: Any) -> LoadedConfig:
     return load_config(yaml.safe_dump({**head, **fields}), source="alpha.yaml")
 
 
-def told(loaded: LoadedConfig, field: str) -> list[str]:
+def notes_of(loaded: LoadedConfig, field: str) -> list[str]:
     return [note.text for note in loaded.notes if note.field == field]
 
 
@@ -52,8 +52,8 @@ def test_the_autoscaler_provider_differs_only_in_preferring_full_nodes() -> None
 
     assert loaded.effective() == policy().effective()
     assert strategy(loaded) == "MostAllocated"
-    assert "MostRequestedPriority 1" in told(loaded, "priorities")[0]
-    assert told(loaded, "algorithmSource.provider") == [
+    assert "MostRequestedPriority 1" in notes_of(loaded, "priorities")[0]
+    assert notes_of(loaded, "algorithmSource.provider") == [
         "ClusterAutoscalerProvider: MostRequestedPriority in place of LeastRequestedPriority"
     ]
 
@@ -83,9 +83,9 @@ def test_fields_of_v1alpha1_are_moved_to_their_current_place() -> None:
     assert profile.args["VolumeBinding"] == VolumeBindingArgs(30)
     assert loaded.config.percentage_of_nodes_to_score == 40
     assert loaded.document["leaderElection"]["resourceName"] == "lock"
-    assert told(loaded, "leaderElection.lockObjectName") == ["→ leaderElection.resourceName"]
-    assert told(loaded, "healthzBindAddress")[0].startswith("dropped")
-    assert told(loaded, "schedulerName") == ["→ profiles[0].schedulerName"]
+    assert notes_of(loaded, "leaderElection.lockObjectName") == ["→ leaderElection.resourceName"]
+    assert notes_of(loaded, "healthzBindAddress")[0].startswith("dropped")
+    assert notes_of(loaded, "schedulerName") == ["→ profiles[0].schedulerName"]
 
 
 def test_preemption_can_be_disabled() -> None:
@@ -93,7 +93,7 @@ def test_preemption_can_be_disabled() -> None:
 
     assert at(loaded, "postFilter") == []
     assert at(loaded, "preEnqueue") == ["SchedulingGates"]
-    assert told(loaded, "disablePreemption") == ["→ DefaultPreemption is off"]
+    assert notes_of(loaded, "disablePreemption") == ["→ DefaultPreemption is off"]
     assert load(disablePreemption=False).config.profiles == load().config.profiles
 
 

@@ -62,7 +62,7 @@ def weights(loaded: LoadedConfig) -> dict[str, int]:
     return {ref.name: ref.weight for ref in loaded.config.profiles[0].at("score")}
 
 
-def told(loaded: LoadedConfig, field: str) -> list[str]:
+def notes_of(loaded: LoadedConfig, field: str) -> list[str]:
     return [note.text for note in loaded.notes if note.field == field]
 
 
@@ -118,7 +118,7 @@ class TestBeta2:
         ]
         assert at(loaded, "preFilter")[-1] == "NodeVolumeLimits"
         where = "profiles[0].plugins.preFilter"
-        assert told(loaded, where) == ["NodeVolumeLimits works here too, since: added"]
+        assert notes_of(loaded, where) == ["NodeVolumeLimits works here too, since: added"]
 
     def test_gained_extension_points_are_not_added_to_a_disabled_plugin(self) -> None:
         loaded = beta2(
@@ -151,7 +151,7 @@ class TestBeta2:
 
         assert loaded.config.profiles == load("v1beta2").config.profiles
         for name in ("healthzBindAddress", "metricsBindAddress"):
-            assert told(loaded, name)[0].startswith("dropped: v1 has no such field")
+            assert notes_of(loaded, name)[0].startswith("dropped: v1 has no such field")
 
     def test_all_other_fields_are_kept(self) -> None:
         loaded = load(
@@ -187,9 +187,9 @@ class TestBeta2:
         assert weights(loaded)["NodeResourcesFit"] == 4
         assert name not in str(loaded.effective())
         assert fit(loaded).scoring_strategy == ScoringStrategy(strategy, (ResourceSpec("cpu", 3),))
-        (note,) = told(loaded, "profiles[0].plugins.score.enabled[0]")
+        (note,) = notes_of(loaded, "profiles[0].plugins.score.enabled[0]")
         assert note.startswith(f"{name} → NodeResourcesFit with the strategy {strategy}")
-        assert told(loaded, "profiles[0].pluginConfig[0]") == [
+        assert notes_of(loaded, "profiles[0].pluginConfig[0]") == [
             f"{name} → scoringStrategy of NodeResourcesFit"
         ]
 
@@ -216,7 +216,7 @@ class TestBeta2:
         loaded = beta2({"name": "NodeResourcesMostAllocated", "args": None})
 
         assert fit(loaded).scoring_strategy.type == "LeastAllocated"
-        assert told(loaded, "profiles[0].pluginConfig[0]") == [
+        assert notes_of(loaded, "profiles[0].pluginConfig[0]") == [
             "NodeResourcesMostAllocated dropped: the plugin is not enabled at score"
         ]
 
@@ -224,7 +224,7 @@ class TestBeta2:
         loaded = beta2(score=off("NodeResourcesLeastAllocated", "NodePreferAvoidPods"))
 
         assert weights(loaded) == weights(load("v1beta2"))
-        assert told(loaded, "profiles[0].plugins.score.disabled[1]") == [
+        assert notes_of(loaded, "profiles[0].plugins.score.disabled[1]") == [
             "NodePreferAvoidPods dropped: it was not on by default in v1beta2"
         ]
 
@@ -253,10 +253,10 @@ class TestBeta2:
         assert weights(loaded)["NodePreferAvoidPods"] == 10000
         assert loaded.config.profiles[0].args["NodeLabel"] == NodeLabelArgs((), (), ("ssd",))
         where = "profiles[0].plugins.score"
-        assert told(loaded, f"{where}.enabled[0]") == [
+        assert notes_of(loaded, f"{where}.enabled[0]") == [
             "SelectorSpread is no plugin of v1: here it is Roadstead's own"
         ]
-        assert told(loaded, f"{where}.enabled[1]") == [
+        assert notes_of(loaded, f"{where}.enabled[1]") == [
             "NodeLabel as in v1beta1: kube-scheduler's own v1beta2 refused it"
         ]
 
@@ -270,11 +270,11 @@ class TestBeta2:
         assert at(loaded, "filter") == at(load("v1beta2"), "filter")
         assert at(alone, "filter") == ["NodeName", "NodeVolumeLimits"]
         where = "profiles[0].plugins.filter"
-        assert told(alone, f"{where}.enabled[1]") == ["EBSLimits → NodeVolumeLimits"]
+        assert notes_of(alone, f"{where}.enabled[1]") == ["EBSLimits → NodeVolumeLimits"]
         dropped = "GCEPDLimits dropped: NodeVolumeLimits counts these"
-        assert told(alone, f"{where}.enabled[2]") == [dropped]
-        assert told(loaded, f"{where}.disabled[0]")[0].startswith("EBSLimits dropped")
-        assert told(loaded, "profiles[0].pluginConfig[0]")[0].startswith("EBSLimits dropped")
+        assert notes_of(alone, f"{where}.enabled[2]") == [dropped]
+        assert notes_of(loaded, f"{where}.disabled[0]")[0].startswith("EBSLimits dropped")
+        assert notes_of(loaded, "profiles[0].pluginConfig[0]")[0].startswith("EBSLimits dropped")
 
     @pytest.mark.parametrize(
         ("fields", "problem"),
@@ -363,7 +363,7 @@ class TestBeta3:
         loaded = load("v1beta3")
 
         assert loaded.config.profiles == default_config().profiles
-        assert told(loaded, "apiVersion") == [f"v1beta3 → {GROUP}/v1"]
+        assert notes_of(loaded, "apiVersion") == [f"v1beta3 → {GROUP}/v1"]
 
     def test_volume_limits_have_one_plugin(self) -> None:
         listed = beta3(filter=on("EBSLimits"), multiPoint=off("AzureDiskLimits"))
@@ -381,7 +381,7 @@ class TestBeta3:
         assert at(twice, "filter").count("NodeVolumeLimits") == 1
         assert at(elsewhere, "filter").count("NodeVolumeLimits") == 1
         dropped = "EBSLimits dropped: NodeVolumeLimits counts these"
-        assert told(listed, "profiles[0].plugins.filter.enabled[0]") == [dropped]
+        assert notes_of(listed, "profiles[0].plugins.filter.enabled[0]") == [dropped]
 
     def test_selector_spread_still_exists(self) -> None:
         loaded = beta3(multiPoint=on(("SelectorSpread", 2)))

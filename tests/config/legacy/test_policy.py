@@ -57,7 +57,7 @@ def args(loaded: LoadedConfig, name: str) -> Any:
     return loaded.config.profiles[0].args[name]
 
 
-def told(loaded: LoadedConfig, field: str) -> list[str]:
+def notes_of(loaded: LoadedConfig, field: str) -> list[str]:
     return [note.text for note in loaded.notes if note.field == field]
 
 
@@ -72,7 +72,7 @@ def test_an_empty_policy_has_the_mandatory_predicates_and_the_plugins_always_on(
     loaded = load(predicates=[], priorities=[])
 
     assert plugins(loaded) == {**ALWAYS_ON, "filter": MANDATORY}
-    assert told(loaded, "predicates") == [
+    assert notes_of(loaded, "predicates") == [
         "CheckNodeUnschedulable is mandatory: added → NodeUnschedulable at filter",
         "PodToleratesNodeTaints is mandatory: added → TaintToleration at filter",
     ]
@@ -108,8 +108,8 @@ def test_omitted_fields_of_a_policy_have_kube_schedulers_defaults(nothing: dict[
         "TaintToleration": 1,
     }
     assert args(loaded, "NodeResourcesFit").scoring_strategy.type == "LeastAllocated"
-    assert told(loaded, "predicates")[0].startswith("not given: the default ones: CheckNode")
-    assert "LeastRequestedPriority 1" in told(loaded, "priorities")[0]
+    assert notes_of(loaded, "predicates")[0].startswith("not given: the default ones: CheckNode")
+    assert "LeastRequestedPriority 1" in notes_of(loaded, "priorities")[0]
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_volume_binding_also_reserves_and_binds(name: str) -> None:
     }
 
 
-def test_predicates_run_in_upstreams_order_whatever_the_order_in_the_file() -> None:
+def test_predicates_in_any_order_of_the_file_run_in_upstreams_order() -> None:
     names = list(reversed(PREDICATES))
     loaded = load(predicates=[{"name": name} for name in names], priorities=[])
 
@@ -213,7 +213,8 @@ def test_most_and_least_requested_become_strategies_of_one_plugin() -> None:
 
         assert args(loaded, "NodeResourcesFit").scoring_strategy.type == strategy
         assert (
-            f"with the strategy {strategy} at score, weight 1" in told(loaded, "priorities[0]")[0]
+            f"with the strategy {strategy} at score, weight 1"
+            in notes_of(loaded, "priorities[0]")[0]
         )
 
 
@@ -232,7 +233,7 @@ def test_equal_priority_is_dropped() -> None:
     loaded = load(predicates=[], priorities=[{"name": "EqualPriority", "weight": 1}])
 
     assert scores(loaded) == {}
-    assert told(loaded, "priorities[0]")[0].startswith('"EqualPriority" dropped')
+    assert notes_of(loaded, "priorities[0]")[0].startswith('"EqualPriority" dropped')
 
 
 def test_the_last_of_two_weights_counts() -> None:
@@ -240,7 +241,7 @@ def test_the_last_of_two_weights_counts() -> None:
     loaded = load(predicates=[], priorities=twice)
 
     assert scores(loaded) == {"SelectorSpread": 5}
-    assert told(loaded, "priorities[1]")[-1].endswith("the last weight counts")
+    assert notes_of(loaded, "priorities[1]")[-1].endswith("the last weight counts")
 
 
 def test_even_pods_spread_has_no_default_constraints() -> None:
@@ -263,7 +264,7 @@ def test_predicates_with_arguments_may_have_any_name() -> None:
     assert plugins(loaded)["preFilter"] == ["ServiceAffinity"]
     assert args(loaded, "ServiceAffinity") == ServiceAffinityArgs(("region", "zone"))
     assert args(loaded, "NodeLabel") == NodeLabelArgs(("zone",), ("retiring", "x"))
-    assert told(loaded, "predicates[2]") == ['"Zoned" → NodeLabel at filter with its argument']
+    assert notes_of(loaded, "predicates[2]") == ['"Zoned" → NodeLabel at filter with its argument']
 
 
 def test_priorities_with_arguments_become_plugins_whose_weights_are_summed() -> None:
@@ -434,10 +435,10 @@ def test_the_symmetric_weight_is_passed_to_inter_pod_affinity() -> None:
     without = load(hardPodAffinitySymmetricWeight=10, priorities=[])
 
     assert args(loaded, "InterPodAffinity") == InterPodAffinityArgs(10)
-    assert told(loaded, "hardPodAffinitySymmetricWeight") == [
+    assert notes_of(loaded, "hardPodAffinitySymmetricWeight") == [
         "→ hardPodAffinityWeight of InterPodAffinity: 10"
     ]
-    assert told(without, "hardPodAffinitySymmetricWeight") == [
+    assert notes_of(without, "hardPodAffinitySymmetricWeight") == [
         "has no effect without InterPodAffinityPriority"
     ]
 
@@ -446,10 +447,10 @@ def test_the_option_to_check_all_predicates_changes_no_decision() -> None:
     loaded = load(alwaysCheckAllPredicates=True)
 
     assert loaded.config == load().config
-    assert told(loaded, "alwaysCheckAllPredicates")[0].startswith(
+    assert notes_of(loaded, "alwaysCheckAllPredicates")[0].startswith(
         "dropped: decisions were the same"
     )
-    assert told(load(alwaysCheckAllPredicates=False), "alwaysCheckAllPredicates") == []
+    assert notes_of(load(alwaysCheckAllPredicates=False), "alwaysCheckAllPredicates") == []
 
 
 def test_extenders_are_read_in_any_spelling_and_with_nanoseconds() -> None:
@@ -476,9 +477,9 @@ def test_extenders_are_read_in_any_spelling_and_with_nanoseconds() -> None:
     assert first.ignorable
     assert second.http_timeout_s == 5.0
     assert args(loaded, "NodeResourcesFit").ignored_resources == ("example.com/gpu",)
-    assert told(loaded, "extenders[0].BindVerb") == ["→ bindVerb"]
-    assert told(loaded, "extenders[0].tlsConfig.Insecure") == ["→ insecure"]
-    assert told(loaded, "extenders[0].httpTimeout") == ["1500000000 (nanoseconds) → 1.5s"]
+    assert notes_of(loaded, "extenders[0].BindVerb") == ["→ bindVerb"]
+    assert notes_of(loaded, "extenders[0].tlsConfig.Insecure") == ["→ insecure"]
+    assert notes_of(loaded, "extenders[0].httpTimeout") == ["1500000000 (nanoseconds) → 1.5s"]
 
 
 def test_a_policy_may_be_yaml() -> None:
@@ -505,7 +506,7 @@ def test_every_name_is_accepted_with_its_suffix_or_without() -> None:
     full = load(predicates=[{"name": f"{name}Predicate"} for name in names], priorities=[])
 
     assert bare.config == full.config
-    assert told(full, "predicates[1]")[0].startswith(
+    assert notes_of(full, "predicates[1]")[0].startswith(
         '"GeneralPredicatesPredicate", understood as GeneralPredicates, → NodeResourcesFit at'
     )
     plain = [name for name in PRIORITIES if name.startswith(("Node", "Image", "Taint"))]

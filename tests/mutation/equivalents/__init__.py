@@ -31,5 +31,5 @@ EQUIVALENTS: dict[tuple[str, str, str, str], str] = {
 
 
 def why_equivalent(mutant: Mutant) -> str | None:
-    """Why a mutant changes nothing; None where no reason is recorded."""
+    """The reason why a mutant changes nothing; None where none is recorded."""
     return EQUIVALENTS.get((mutant.path, mutant.function, mutant.before, mutant.after))
