@@ -97,8 +97,7 @@ def pinned_requirements(name: str) -> Iterator[str]:
             match = _REQUIREMENT.match(requirement)
             if match is None or "extra ==" in requirement:
                 continue
-            # Normalized names (PEP 503): `typing_extensions` and `typing-extensions` are one
-            # package.
+            # Names are compared in normalized form (PEP 503), or one package would be pinned twice.
             needed = re.sub(r"[-_.]+", "-", match[0]).lower()
             if needed in seen:
                 continue
