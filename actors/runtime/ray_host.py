@@ -122,7 +122,7 @@ class RayHost:
             if not self._setup.run:
                 failed = failure.at(source=f"in the process {self._process} on Ray")
             else:
-                # Also beside the path of a file: which machine has it?
+                # Also for the path of a file: it may differ from machine to machine.
                 where = f"in the process {self._process} on {socket.gethostname()}"
                 failed = failure.at(obj=where) if failure.source else failure.at(source=where)
             self._failure = encode_failure(failed)

@@ -90,7 +90,7 @@ def check_command(
     default=Path("env.yaml"),
     show_default=True,
     metavar="FILE",
-    help="File of the runtime environment; the wheel is written beside it.",
+    help="File of the runtime environment; the wheel is written next to it.",
 )
 @click.option(
     "--plugin-file",

@@ -77,7 +77,7 @@ def loaded() -> CompiledCode | None:
 def load(report: Callable[[str], None] | None = None) -> CompiledCode:
     """Import numba and the compiled code.
 
-    numba caches machine code beside the module or in the user's cache folder; if neither is
+    numba caches machine code next to the module or in the user's cache folder; if neither is
     writable, in a temporary folder that no later process uses. If nothing is cached and `report` is
     given, another process compiles (some seconds), so that this one is not slowed down meanwhile;
     `report` is called with a message. Raises ImportError if numba is not installed, or would read

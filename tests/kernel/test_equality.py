@@ -179,7 +179,7 @@ class LateAccelerator(CompiledKernel):
 
     def __init__(self, after):
         self.after = after
-        self.coverage = DecisionCounts()
+        self.decision_counts = DecisionCounts()
 
     @property
     def code(self):

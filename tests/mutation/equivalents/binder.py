@@ -449,11 +449,6 @@ SAME: tuple[Same, ...] = (
         ),
     ),
     Same(
-        "roadstead/binder/recovery.py",
-        "it takes longer",
-        (("_no_collection", "gc.disable()", "pass"),),
-    ),
-    Same(
         "roadstead/binder/verification.py",
         (
             "what all rows pass is found earlier, or anew; of a class that PreFilter refuses "
