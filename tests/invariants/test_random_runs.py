@@ -18,7 +18,7 @@ from roadstead.invariants.simulated_rows import (
     DeviceRow,
     NodeRow,
     PodRow,
-    RunTables,
+    RunRows,
     SampleRow,
 )
 from roadstead.invariants.simulated_run import check_run
@@ -137,7 +137,7 @@ def runs(draw, nodes=LARGE):
     rows = tuple(replace(each, pods=10**6) for each in draw(node_rows(nodes)))
     times = sorted(draw(st.sets(st.integers(0, END), min_size=1, max_size=5)))
     bound = [each for each in pods if each.bound_us is not None]
-    return RunTables(
+    return RunRows(
         pods,
         {number: {"cpu": amount} for number, amount in CPU.items()},
         rows,
@@ -242,7 +242,7 @@ def test_a_bind_beyond_the_capacity_is_found_and_no_other(pods, nodes):
             or (amount and cpu > row.allocatable.get("cpu", 0))
         ):
             expected.add((pod.node, pod.uid))
-    tables = RunTables(pods, {number: {"cpu": each} for number, each in CPU.items()}, nodes, (), ())
+    tables = RunRows(pods, {number: {"cpu": each} for number, each in CPU.items()}, nodes, (), ())
 
     found = [each for each in check_run(tables) if each.rule == "capacity"]
 
@@ -300,7 +300,7 @@ def claim_of(pod):
 
 def device_violations(pods, rows):
     claims = {0: ("*-gpu",)}
-    tables = RunTables(pods, {0: {}}, (), (), (), claims=claims, devices=DEVICES, allocations=rows)
+    tables = RunRows(pods, {0: {}}, (), (), (), claims=claims, devices=DEVICES, allocations=rows)
     return [each for each in check_run(tables) if each.rule == "devices"]
 
 
@@ -368,7 +368,7 @@ def test_at_one_time_pods_leave_then_their_node_changes_and_then_pods_arrive():
     again = NodeRow(5, "n1", {"cpu": 100}, 1)
 
     def capacity(pods, *nodes):
-        tables = RunTables(pods, {0: {"cpu": 100}}, nodes, (), ())
+        tables = RunRows(pods, {0: {"cpu": 100}}, nodes, (), ())
         return [each.text for each in check_run(tables) if each.rule == "capacity"]
 
     assert capacity((first,), came, gone) == []
