@@ -22,11 +22,13 @@ from typing import Protocol, TypeAlias
 from roadstead.facts.disruption import DisruptionBudget
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
+from roadstead.protocol.fast_init import fast_init
 from roadstead.simulator.scenario import TimedToleration
 from roadstead.simulator.simulated_pods import Ending, SimulatedPod
 from roadstead.simulator.times import NEVER_US
 
 
+@fast_init
 @dataclass(frozen=True, slots=True)
 class NewPod:
     """A pod to create; for fields not listed here see `SimulatedPod`.

@@ -37,6 +37,7 @@ from roadstead.nodes.partitioning import partitioning_over
 from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import NodeTable
 from roadstead.protocol.errors import InputError
+from roadstead.protocol.fast_init import fast_init
 from roadstead.queue.reports import PendingReason
 from roadstead.run import RunPlan
 from roadstead.scheduler.needs import ReportPods
@@ -49,6 +50,7 @@ MAX_CLASSES: Final = 100_000
 """Maximum number of classes that `place` caches; beyond it the cache is cleared."""
 
 
+@fast_init
 @dataclass(frozen=True, slots=True)
 class _DirectPod:
     """A pod that `place` put on a node: it is not in the queue, the cache or the binder."""
