@@ -155,5 +155,7 @@ def _hint(pods: Sequence[InputPod], name: str) -> str:
     close = get_close_matches(name, known[:HINT_MAX_NAMES], n=NAMES_MAX, cutoff=0.6)
     if close:
         return f" (did you mean {', '.join(close)}?)"
+    if name.endswith((".yaml", ".yml", ".json")):
+        return " (--pods reads a file; name a pod or workload in it)"
     more = ", …" if len(known) > NAMES_MAX else ""
     return f" (they have {', '.join(known[:NAMES_MAX])}{more})"

@@ -89,6 +89,7 @@ def test_the_chosen_pod_is_reported(name: str, note: str) -> None:
         ("sts/web", "is no pod or workload of the inputs (did you mean web"),
         ("pod/web-9", "is no pod or workload of the inputs (did you mean web"),
         ("alnoe", "(did you mean alone?)"),
+        ("app/web.yaml", "(--pods reads a file; name a pod or workload in it)"),
         ("zzz", "(they have web-5d8f-b, web-5d8f-c, db-1, alone, web-5d8f-a, …)"),
     ],
 )
