@@ -53,8 +53,9 @@ class LeftOutReason:
 
 @dataclass(slots=True)
 class TraceSink:
-    """Collect a trace. skips_errors: a wrong row is left out and counted; else it raises.
+    """Collect a trace. A row is a record of the file: a line of a table, or an object.
 
+    skips_errors: a wrong row is left out and counted; else it raises.
     namespace: that of pods whose trace has none. namespaces: those of other pods. is_sampled:
     whether a job (by its id) is in the sample that is imported. left_out: by reason. notes: what
     the user should know. rows: number of rows read.
