@@ -84,11 +84,11 @@ def _roadstead(seed: int) -> list[CatalogEntry]:
 def _openb(path: Path | None) -> CatalogEntry:
     def make() -> Script:
         if path is None:
-            rule = (
+            problem = (
                 "is wanted for openb: a trace file, or the folder of its CSV files "
                 "(roadstead trace import openb --help says where they are published)"
             )
-            raise InputError(rule, source="flags", field="--openb")
+            raise InputError(problem, source="flags", field="--openb")
         return roadstead_workloads.openb(
             roadstead_workloads.OPENB, roadstead_workloads.read_openb(path)
         )

@@ -107,8 +107,8 @@ def make_sweep(
     for name, values in axes.items():
         parameter = study.parameter(name, source)
         if not 1 <= len(values) <= MAX_VALUES:
-            rule = f"has {len(values)} values (want 1 to {MAX_VALUES})"
-            raise InputError(rule, source=source, field=name)
+            problem = f"has {len(values)} values (want 1 to {MAX_VALUES})"
+            raise InputError(problem, source=source, field=name)
         if name in fixed:
             raise InputError("is both swept and fixed", source=source, field=name)
         parsed = tuple(parameter.parse(value, source) for value in values)

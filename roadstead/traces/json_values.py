@@ -24,14 +24,14 @@ class JsonRow:
     def __init__(self, source: str, line: int, value: object, *, where: str = "") -> None:
         self.source, self.line, self._where = source, line, where or f"line {line}"
         if not isinstance(value, dict):
-            rule = "is not an object"
-            raise InputError(rule, source=source, obj=self._where, value=cut_short(value))
+            problem = "is not an object"
+            raise InputError(problem, source=source, obj=self._where, value=cut_short(value))
         self._value = cast("Mapping[str, object]", value)
 
-    def error(self, field: str, rule: str) -> InputError:
+    def error(self, field: str, problem: str) -> InputError:
         """Return an error that names the field."""
         value = cut_short(self._value.get(field))
-        return InputError(rule, source=self.source, obj=self._where, field=field, value=value)
+        return InputError(problem, source=self.source, obj=self._where, field=field, value=value)
 
     def get(self, field: str) -> object:
         return self._value.get(field)
@@ -171,11 +171,11 @@ class _Chars:
             except ValueError as error:
                 if not self._read_more(len(self._text)):
                     reason = str(error).partition(":")[0]
-                    rule = f"is not JSON, or cut short: {reason}"
-                    raise InputError(rule, source=self._source, obj=where) from None
+                    problem = f"is not JSON, or cut short: {reason}"
+                    raise InputError(problem, source=self._source, obj=where) from None
                 if len(self._text) > VALUE_MAX_CHARS:
-                    rule = f"is no JSON within {VALUE_MAX_CHARS} characters"
-                    raise InputError(rule, source=self._source, obj=where) from None
+                    problem = f"is no JSON within {VALUE_MAX_CHARS} characters"
+                    raise InputError(problem, source=self._source, obj=where) from None
             else:
                 self._text = self._text[end:]
                 return cast("object", value)

@@ -93,8 +93,8 @@ class SimKubeReader:
         meter.expect([path])
         trace = self._unpack(path, meter)
         if trace.get("version") != FORMAT_VERSION:
-            rule = f"is not the version that is read ({FORMAT_VERSION})"
-            raise self._error(rule, "version", trace.get("version"))
+            problem = f"is not the version that is read ({FORMAT_VERSION})"
+            raise self._error(problem, "version", trace.get("version"))
         self._lifetimes = dict(self._read_lifetimes(trace.get("pod_lifecycles")))
         events = trace.get("events")
         if not isinstance(events, tuple):
@@ -289,5 +289,5 @@ class SimKubeReader:
         self._names[name] = 1
         return name
 
-    def _error(self, rule: str, where: str, value: object) -> InputError:
-        return InputError(rule, source=self._source, field=where, value=cut_short(value))
+    def _error(self, problem: str, where: str, value: object) -> InputError:
+        return InputError(problem, source=self._source, field=where, value=cut_short(value))

@@ -119,8 +119,10 @@ class TraceSink:
         code = self._codes.get(key)
         if code is None:
             if len(self.classes) == CLASSES_MAX:
-                rule = f"has more than {CLASSES_MAX} distinct requests; make it smaller by --sample"
-                raise InputError(rule)
+                problem = (
+                    f"has more than {CLASSES_MAX} distinct requests; make it smaller by --sample"
+                )
+                raise InputError(problem)
             code = self._codes[key] = len(self.classes)
             self.classes.append(make())
         return code
