@@ -136,7 +136,7 @@ def settings_of(
 ) -> Settings:
     """Return the settings of a run. Raises ConfigError if values contradict each other.
 
-    sections: further sections of the settings; no parameter is in them.
+    sections: further sections of the settings, which no parameter sets.
     """
     mode, schedulers = str(values["mode"]), int(values["schedulers"])
     is_partitioned = mode == "partitioned"
