@@ -93,8 +93,8 @@ def _extender(extender: V1Extender, index: int) -> V1Extender:
     tls = extender.tls_config
     has_ca = tls is not None and bool(tls.ca_file or tls.ca_data)
     if tls is not None and has_ca and tls.insecure:
-        rule = "specifying a root certificates file with the insecure flag is not allowed"
-        raise _BuildError(f"extenders[{index}].tlsConfig", rule)
+        problem = "specifying a root certificates file with the insecure flag is not allowed"
+        raise _BuildError(f"extenders[{index}].tlsConfig", problem)
     timeout = extender.http_timeout if extender.http_timeout.ns else _EXTENDER_TIMEOUT
     return extender.model_copy(update={"http_timeout": timeout})
 

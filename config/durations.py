@@ -57,17 +57,17 @@ def parse_long_duration(text: str) -> Duration:
     return _parse(text, _PART_OR_DAYS, 'is not a duration (want e.g. "90s", "1h30m", "30d")')
 
 
-def _parse(text: str, pattern: re.Pattern[str], rule: str) -> Duration:
+def _parse(text: str, pattern: re.Pattern[str], problem: str) -> Duration:
     body = text[1:] if text[:1] in ("+", "-") else text
     if body == "0":
         return Duration()
     if not body or len(body) > _MAX_CHARS:
-        raise ValueError(rule)
+        raise ValueError(problem)
     total, position = 0, 0
     while position < len(body):
         part = pattern.match(body, position)
         if part is None or not (part[1] or part[2]):
-            raise ValueError(rule)
+            raise ValueError(problem)
         fraction = part[2] or ""
         unit = _UNIT_NS[part[3]]
         total += int(part[1] or 0) * unit + int(fraction or 0) * unit // 10 ** len(fraction)

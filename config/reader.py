@@ -45,9 +45,9 @@ def read_document(text: str | bytes, *, source: str) -> object:
     return converter.convert(documents[0], ()) if documents else None
 
 
-def _refused(rule: str, source: str, path: KeyPath = ()) -> ConfigError:
+def _refused(problem: str, source: str, path: KeyPath = ()) -> ConfigError:
     shown = (part if isinstance(part, int) else part[:VALUE_MAX_CHARS] for part in path)
-    return ConfigError("decode", [Problem(join_path("", shown), rule)], source=source)
+    return ConfigError("decode", [Problem(join_path("", shown), problem)], source=source)
 
 
 class _Converter:
@@ -83,8 +83,8 @@ class _Converter:
     def _count_values(self, count: int, path: KeyPath) -> None:
         self.values_left -= count
         if self.values_left < 0:
-            rule = f"stands for more than {MAX_VALUES} values (aliases count in full)"
-            raise _refused(rule, self.source, path)
+            problem = f"stands for more than {MAX_VALUES} values (aliases count in full)"
+            raise _refused(problem, self.source, path)
 
 
 def join_path(path: str, loc: Iterable[str | int]) -> str:

@@ -39,7 +39,7 @@ _UNSATISFIABLE: Final = ("DoNotSchedule", "ScheduleAnyway")
 _DEFAULTING: Final = ("System", "List")
 _LABEL_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 _FIELD_OPERATORS: Final = ("In", "NotIn")
-# Python refuses to convert texts of many more digits.
+# Python refuses to convert texts of more than 4,300 digits.
 _INT64: Final = re.compile(r"[-+]?[0-9]{1,4000}")
 
 
@@ -152,6 +152,7 @@ def _node_affinity(path: str, args: V1NodeAffinityArgs) -> Iterator[Problem]:
     where = f"{base}.preferredDuringSchedulingIgnoredDuringExecution"
     preferred = affinity.preferred_during_scheduling_ignored_during_execution
     for i, weighted in enumerate(preferred or ()):
+        # Upstream ignores a preference of weight 0, whatever its term.
         if weighted.weight != 0:
             yield from _term(f"{where}[{i}]", weighted.preference)
 

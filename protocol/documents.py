@@ -46,8 +46,8 @@ def _decoded(data: bytes, source: str) -> str:
     try:
         return data.decode(encoding)
     except UnicodeDecodeError as error:
-        rule = f"is not {encoding.removesuffix('-sig').upper()} text (byte {error.start})"
-        raise InputError(rule, source=source) from None
+        problem = f"is not {encoding.removesuffix('-sig').upper()} text (byte {error.start})"
+        raise InputError(problem, source=source) from None
 
 
 def _flow_style_yaml(text: str, source: str, json_error: json.JSONDecodeError) -> list[object]:
@@ -56,8 +56,8 @@ def _flow_style_yaml(text: str, source: str, json_error: json.JSONDecodeError) -
         return list(YamlReader(text, source).documents())
     except YamlSyntaxError:
         where = f"line {json_error.lineno}, column {json_error.colno}"
-        rule = f"is neither JSON nor YAML: {json_error.msg}"
-        raise InputError(rule, source=source, field=where) from None
+        problem = f"is neither JSON nor YAML: {json_error.msg}"
+        raise InputError(problem, source=source, field=where) from None
 
 
 def _json_documents(text: str, source: str) -> Iterator[object]:

@@ -104,8 +104,8 @@ class YamlReader:
                     yield self._root
         except yaml.MarkedYAMLError as error:
             where = _location(error.problem_mark or error.context_mark)
-            rule = f"is not YAML: {error.problem or error.context}"
-            raise YamlSyntaxError(rule, source=self._source, field=where) from None
+            problem = f"is not YAML: {error.problem or error.context}"
+            raise YamlSyntaxError(problem, source=self._source, field=where) from None
         except (yaml.YAMLError, UnicodeEncodeError) as error:
             text = str(error).partition("\n")[0]
             raise YamlSyntaxError(f"is not YAML: {text}", source=self._source) from None
@@ -176,8 +176,8 @@ class YamlReader:
     def _read_alias(self, event: yaml.AliasEvent) -> None:
         if event.anchor not in self._anchors:
             is_open = any(each.anchor == event.anchor for each in self._stack)
-            rule = "stands for something that contains it" if is_open else "is not defined"
-            raise self._refusal(f"alias {cut_short(event.anchor)} {rule}")
+            problem = "stands for something that contains it" if is_open else "is not defined"
+            raise self._refusal(f"alias {cut_short(event.anchor)} {problem}")
         value, nodes = self._anchors[event.anchor]
         self._alias_nodes += nodes
         self._nodes += nodes
@@ -267,9 +267,9 @@ class YamlReader:
         if tag is not None and tag != "!" and tag.removeprefix(_TAG) not in known:
             raise self._refusal(f"tag {cut_short(tag)} is not known")
 
-    def _refusal(self, rule: str) -> InputError:
+    def _refusal(self, problem: str) -> InputError:
         mark = self._event.start_mark if self._event else None
-        return InputError(rule, source=self._source, field=_location(mark))
+        return InputError(problem, source=self._source, field=_location(mark))
 
 
 def _location(mark: _Mark | None) -> str:

@@ -174,13 +174,13 @@ def check_schedulers(plan: RunPlan) -> None:
     profiles = [each.scheduler_name for each in plan.config().profiles]
     for name in (*profiles, *served):
         if name not in served:
-            rule = f"names no scheduler for it: its pods would wait for ever. Say {name}: 1"
+            problem = f"names no scheduler for it: its pods would wait for ever. Say {name}: 1"
         elif name not in profiles:
-            rule = f"there is no such profile (there is {', '.join(profiles)})"
+            problem = f"there is no such profile (there is {', '.join(profiles)})"
         else:
             continue
         raise InputError(
-            rule, source="settings", obj=f"Profile {cut_short(name)}", field="schedulers"
+            problem, source="settings", obj=f"Profile {cut_short(name)}", field="schedulers"
         )
 
 

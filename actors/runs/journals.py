@@ -162,8 +162,8 @@ def mark_finished(plan: RunPlan) -> None:
         (folder / FINISHED).touch()
 
 
-def _refusal(folder: Path, rule: str) -> InputError:
-    return InputError(rule, source="settings", field="journal", value=cut_short(str(folder)))
+def _refusal(folder: Path, problem: str) -> InputError:
+    return InputError(problem, source="settings", field="journal", value=cut_short(str(folder)))
 
 
 def digest_of(plan: RunPlan, inputs: RunInputs) -> str:

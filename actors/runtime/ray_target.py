@@ -47,8 +47,10 @@ def target_of(
     if initialized is not None and options.address in (None, AUTO, initialized):
         return RayTarget("", "initialized by this process")
     if initialized is not None:
-        rule = f"this process has initialized the Ray at {initialized}: call ray.shutdown() first"
-        raise InputError(rule, source="ray.address", value=str(options.address))
+        problem = (
+            f"this process has initialized the Ray at {initialized}: call ray.shutdown() first"
+        )
+        raise InputError(problem, source="ray.address", value=str(options.address))
     if options.address is not None:
         return RayTarget(options.address, "ray.address")
     address = environ.get(ADDRESS_VARIABLE, "")

@@ -48,8 +48,8 @@ def translate_alpha(
     notes.add("apiVersion", f"v1alpha1 → {API_VERSION}")
     source = config.algorithm_source
     if source.policy is not None:
-        rule = "names a Policy kept elsewhere: give that file itself as the configuration"
-        problems.append(Problem("algorithmSource.policy", rule))
+        reason = "names a Policy kept elsewhere: give that file itself as the configuration"
+        problems.append(Problem("algorithmSource.policy", reason))
     priorities = _provider_priorities(source.provider or DEFAULT_PROVIDER, notes, problems)
     policy = Policy(
         hard_pod_affinity_symmetric_weight=config.hard_pod_affinity_symmetric_weight or 0

@@ -68,7 +68,7 @@ class BetaArgs:
         if problem is not None:
             self.problems.append(problem)
         elif name in OLD_LIMITS:
-            self.notes.add(where, f"{name} dropped: {VOLUME_LIMITS} counts these")
+            self.notes.add(where, f"{name} dropped: {VOLUME_LIMITS} counts its volumes")
         elif name in STRATEGY_OF:
             self._read_scoring(config, where)
         else:
@@ -76,7 +76,7 @@ class BetaArgs:
         return True
 
     def _read_scoring(self, config: PluginConfig, where: str) -> None:
-        """Read the arguments of a scoring plugin as scoringStrategy, if the plugin is enabled."""
+        """Check the arguments of a scoring plugin; if it is enabled, merge them into _scoring."""
         args = self._decode(
             _SCORER_MODELS[config.name], self._without_version(config, where), f"{where}.args"
         )
@@ -97,14 +97,15 @@ class BetaArgs:
             if entry["name"] == FIT and isinstance(entry["args"], dict):
                 if entry["args"].get("scoringStrategy") is not None:
                     where = f"{path}.pluginConfig.{FIT}.args.scoringStrategy"
-                    rule = f"the profile's score plugins ask for {self.strategy} already"
-                    self.problems.append(Problem(where, rule))
+                    reason = f"the profile's score plugins ask for {self.strategy} already"
+                    self.problems.append(Problem(where, reason))
                 entry["args"] = {**entry["args"], "scoringStrategy": self._scoring}
                 return
         entries.append({"name": FIT, "args": {"scoringStrategy": self._scoring}})
 
     def _without_version(self, config: PluginConfig, where: str) -> Any:  # noqa: ANN401  (any JSON)
         """Return arguments without their apiVersion, which must be that of the document."""
+        # REMOVED_ARGS_MODELS: of plugins that 1.34 lacks and Roadstead has, off by default.
         known = (*ARGS_MODELS, *REMOVED_ARGS_MODELS, *STRATEGY_OF)
         if config.name not in known:
             return config.args

@@ -70,7 +70,8 @@ class Renaming:
             where = f"{path}.enabled[{i}]"
             if plugin.name in OLD_LIMITS:
                 if has_limits:
-                    self.notes.add(where, f"{plugin.name} dropped: {VOLUME_LIMITS} counts these")
+                    text = f"{plugin.name} dropped: {VOLUME_LIMITS} counts its volumes"
+                    self.notes.add(where, text)
                     continue
                 self.notes.add(where, f"{plugin.name} → {VOLUME_LIMITS}")
                 has_limits = True
@@ -106,7 +107,7 @@ class Renaming:
             where = f"{path}.disabled[{i}]"
             if plugin.name in OLD_LIMITS:
                 text = (
-                    f"{plugin.name} dropped: {VOLUME_LIMITS} counts these, and can only be "
+                    f"{plugin.name} dropped: {VOLUME_LIMITS} counts its volumes, and can only be "
                     "disabled as a whole"
                 )
                 self.notes.add(where, text)
@@ -119,5 +120,5 @@ class Renaming:
     def _check_strategies(self, enabled_names: set[str], path: str) -> None:
         scoring = [name for name in (*STRATEGY_OF, FIT) if name in enabled_names]
         if len(scoring) > 1 and self.version == "v1beta2":
-            rule = f"{' and '.join(scoring)} conflict: {FIT} scores once, by one strategy"
-            self.problems.append(Problem(f"{path}.enabled", rule))
+            reason = f"{' and '.join(scoring)} conflict: {FIT} scores once, by one strategy"
+            self.problems.append(Problem(f"{path}.enabled", reason))

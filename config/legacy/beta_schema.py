@@ -1,4 +1,4 @@
-"""KubeSchedulerConfiguration v1beta2 and v1beta3, where they differ from v1, and v1alpha1.
+"""KubeSchedulerConfiguration v1alpha1, and v1beta2 and v1beta3 where they differ from v1.
 
 The models of the three have the prefixes Beta2, Beta3 and Alpha.
 Upstream: staging/src/k8s.io/kube-scheduler/config/{v1alpha1,v1beta2,v1beta3}/types.go, in the
@@ -23,7 +23,7 @@ from roadstead.config.schema_args import Args, V1ResourceSpec, V1UtilizationShap
 
 
 class Beta2Profile(GoStruct):
-    """A profile; it has no percentage of its own."""
+    """A profile, without v1's percentageOfNodesToScore; its `PointSets` have no multiPoint."""
 
     scheduler_name: Str | None = None
     plugins: PointSets | None = None
@@ -31,7 +31,7 @@ class Beta2Profile(GoStruct):
 
 
 class Beta3Profile(GoStruct):
-    """A profile; it has no percentage of its own."""
+    """A profile, without v1's percentageOfNodesToScore."""
 
     scheduler_name: Str | None = None
     plugins: Plugins | None = None
@@ -75,14 +75,14 @@ class AlgorithmSource(GoStruct):
 
 
 class AlphaLeaderElection(LeaderElection):
-    """Leader election with the older names of resourceName and resourceNamespace."""
+    """Leader election as in v1, with older names of resourceName and resourceNamespace, too."""
 
     lock_object_name: Str = ""
     lock_object_namespace: Str = ""
 
 
 class AlphaConfiguration(GoStruct):
-    """v1alpha1, without its `plugins`, which were never on by default."""
+    """v1alpha1; its `plugins` and `pluginConfig` are refused as unknown fields."""
 
     api_version: Str = ""
     kind: Str = ""

@@ -112,8 +112,8 @@ class _Translation:
             return name
         known = known_predicate(predicate.name)
         if known is None:
-            rule = "is not a predicate that kube-scheduler has had"
-            self.problems.append(invalid(f"{path}.name", predicate.name, rule))
+            reason = "is not a predicate that kube-scheduler has had"
+            self.problems.append(invalid(f"{path}.name", predicate.name, reason))
             return ""
         understood = _understood(predicate.name, known)
         if known in DROPPED_PREDICATES:
@@ -151,8 +151,8 @@ class _Translation:
             return name
         known = known_priority(priority.name)
         if known is None:
-            rule = "is not a priority that kube-scheduler has had"
-            self.problems.append(invalid(f"{path}.name", priority.name, rule))
+            reason = "is not a priority that kube-scheduler has had"
+            self.problems.append(invalid(f"{path}.name", priority.name, reason))
             return ""
         understood = _understood(priority.name, known)
         if known in DROPPED_PRIORITIES:
@@ -187,8 +187,8 @@ class _Translation:
     def _check_strategies(self, found: Mapping[str, int]) -> None:
         chosen = [name for name in STRATEGIES if name in found]
         if len(chosen) > 1:
-            rule = f"name {' and '.join(chosen)}: each is the {_STRATEGY}, which has one"
-            self.problems.append(Problem("priorities", rule))
+            reason = f"name {' and '.join(chosen)}: each is the {_STRATEGY}, which has one"
+            self.problems.append(Problem("priorities", reason))
 
     def _enable(self, predicates: set[str], priorities: Mapping[str, int]) -> None:
         self.sets.add("SchedulingGates", "preEnqueue")

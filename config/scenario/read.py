@@ -73,8 +73,8 @@ class ScenarioFile:
         """Return the file that a value names, and record it. InputError if there is none."""
         place = join_path("", path)
         found = self.stored[place][0] if place in self.stored else self.file(path, name)
-        if rule := _file_problem(found):
-            raise self.error(path, rule, name)
+        if problem := _file_problem(found):
+            raise self.error(path, problem, name)
         self.named[place] = found
         return found
 

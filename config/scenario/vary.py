@@ -146,8 +146,8 @@ def _names(entry: object) -> Iterator[str]:
                 yield each["name"]
 
 
-def _refused(key: str, rule: str) -> InputError:
-    return InputError(rule, source=SOURCE, field=cut_short(key))
+def _refused(key: str, problem: str) -> InputError:
+    return InputError(problem, source=SOURCE, field=cut_short(key))
 
 
 def vary(file: ScenarioFile, values: Mapping[str, object]) -> ScenarioFile:

@@ -149,12 +149,12 @@ def field_path(location: Sequence[str | int]) -> str:
 def _input_error(kind: str, manifest: object, error: ValidationError) -> InputError:
     first = error.errors(include_url=False)[0]
     location = first["loc"]
-    rule = _rule(first)
+    problem = _rule(first)
     # So pydantic marks a key, rather than a value, of a map.
     if location and location[-1] == "[key]":
-        location, rule = location[:-2], "must be a string to be a key"
+        location, problem = location[:-2], "must be a string to be a key"
     return InputError(
-        rule,
+        problem,
         obj=describe(kind, manifest),
         field=field_path(location),
         value="" if first["type"] == "missing" else cut_short(first["input"]),

@@ -78,12 +78,12 @@ def sides_of(
         if side.config is not None:
             continue
         if other.config is not None or not (a.plugins or b.plugins):
-            rule = "is missing: name both configurations, plugins that differ, or a second run"
-            raise InputError(rule, **place(name))
+            problem = "is missing: name both configurations, plugins that differ, or a second run"
+            raise InputError(problem, **place(name))
         # Sides that differ in plugins alone use the scenario's own configuration.
         if len(configs_of(file)) > 1:
-            rule = "is missing: the scenario has several configurations"
-            raise InputError(rule, **place(name))
+            problem = "is missing: the scenario has several configurations"
+            raise InputError(problem, **place(name))
     keys = [CONFIG] if a.config is not None else []
     if a.plugins != b.plugins:
         keys.append(PLUGIN)

@@ -19,8 +19,8 @@ def as_frame(table: Table) -> pd.DataFrame:
     try:
         import pandas
     except ImportError as error:
-        rule = "to_pandas needs pandas, which is not installed: pip install 'roadstead[pandas]'"
-        raise RoadsteadError(f"{rule} (to_arrow needs nothing more)") from error
+        problem = "to_pandas needs pandas, which is not installed: pip install 'roadstead[pandas]'"
+        raise RoadsteadError(f"{problem} (to_arrow needs nothing more)") from error
     columns = {name: frame_values(table.column(name)) for name in table.column_names}
     # Without a dtype, pandas would choose one at will for an empty column or one of nulls.
     return pandas.DataFrame(

@@ -47,8 +47,8 @@ def store_inputs(folder: Path, file: ScenarioFile) -> tuple[StoredInput, ...]:
                     left_bytes -= size_bytes
             stored.append(StoredInput(place=place, name=name, copied_to=copies[path]))
     except OSError as error:
-        rule = f"cannot be written: {error.strerror}"
-        raise InputError(rule, source=str(folder / INPUTS_FOLDER)) from error
+        problem = f"cannot be written: {error.strerror}"
+        raise InputError(problem, source=str(folder / INPUTS_FOLDER)) from error
     return tuple(stored)
 
 

@@ -178,8 +178,8 @@ def read_group(folder: Path) -> RunGroup:
         return RunGroup.of(name, _read_sweep(folder))
     runs = runs_in(folder)
     if not runs:
-        rule = "holds no run of `roadstead simulate` or `roadstead sweep`"
-        raise InputError(rule, source=name)
+        problem = "holds no run of `roadstead simulate` or `roadstead sweep`"
+        raise InputError(problem, source=name)
     return RunGroup.of(name, map(read_simulated, runs))
 
 

@@ -22,7 +22,7 @@ from roadstead.framework.user_plugins import (
 from roadstead.protocol.errors import InputError, cut_short
 
 PLUGIN_OPTION = "--plugin"
-"""Source that errors name for a configuration made from the option alone."""
+"""The option, and the source in errors of a configuration that is made from it."""
 
 _EMPTY_CONFIG: Final[dict[str, object]] = {
     "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -34,8 +34,8 @@ _EMPTY_CONFIG: Final[dict[str, object]] = {
 class ChosenPlugins:
     """Loaded plugins.
 
-    paths: MODULE:CLASS of each. directory: that is searched for their modules, besides the
-    installed packages. types: plugin name → class.
+    paths: MODULE:CLASS of each. directory: searched for their modules, besides the installed
+    packages; "" for none. types: plugin name → class.
     """
 
     paths: tuple[str, ...] = ()
@@ -49,12 +49,12 @@ class ChosenPlugins:
     def as_config(self, args: object = None) -> str:
         """Return a configuration that adds the plugins to the default ones; "" without plugins.
 
-        args: arguments of each plugin, in the form of a configuration.
+        args: arguments that every plugin gets, as in `pluginConfig`.
         """
         if not self.types:
             return ""
         points = self.points()
-        # Of plugins for QueueSort a profile enables one only: it replaces the default one.
+        # A profile has one QueueSort plugin, so a chosen one replaces the default one.
         sorting = [name for name in points if points[name] == {"queueSort"}]
         plugins: dict[str, object] = {
             "multiPoint": {"enabled": _plugin_references(points.keys() - sorting)}
@@ -75,18 +75,18 @@ class ChosenPlugins:
 
 
 def choose_plugins(given: Sequence[str], text: str = "", directory: str = "") -> ChosenPlugins:
-    """Load the plugins of the flags, and the installed plugins that a configuration names.
+    """Load the plugins of the options, and the installed plugins that a configuration names.
 
-    given: MODULE:CLASS, FILE.py:CLASS, or FILE.py for all plugins of the file, relative to
-    `directory`, by default the working directory. Only installed plugins that `text` names are
-    imported. Raises InputError for a plugin that cannot be loaded, or that has the name of an
-    in-tree plugin.
+    given: MODULE:CLASS, FILE.py:CLASS, or FILE.py for all plugins of the file. text: the
+    configuration. directory: of the files and modules; by default the working directory. Raises
+    InputError for a plugin that cannot be loaded, or that has the name of an in-tree plugin.
     """
     directory = (directory or str(Path.cwd())) if given else ""
     named = _installed_in(text) if text else {}
-    from_flags = [path for each in given for path in _plugin_paths(each, directory)]
-    paths = tuple(dict.fromkeys([*from_flags, *named.values()]))
+    from_options = [path for each in given for path in _plugin_paths(each, directory)]
+    paths = tuple(dict.fromkeys([*from_options, *named.values()]))
     types = load_plugins(paths, directory)
+    # OPTIONAL_POINTS: plugins that Roadstead has, and kube-scheduler 1.34 lacks.
     for name in types.keys() & (IN_TREE_POINTS.keys() | OPTIONAL_POINTS.keys()):
         raise InputError(
             "is the name of an in-tree plugin: choose another name", obj="plugin", value=f'"{name}"'
@@ -129,4 +129,8 @@ def _installed_in(text: str) -> dict[str, str]:
 
 
 def _is_named(name: str, text: str) -> bool:
+    """Whether the text has the name as a whole word.
+
+    The text is not parsed: that needs the plugins. A name in a comment only imports a plugin.
+    """
     return re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", text) is not None

@@ -157,7 +157,7 @@ def read_story(folder: Path, run: str, name: str) -> PodStory:
 def _find(query: RunQuery, folder: Path, name: str) -> StoredPod:
     kind, rest = kind_of(name)
     values = {"name": name, "owner": f"{kind}/{rest}" if kind else name}
-    for where, rule in _MATCHES:
+    for where, problem in _MATCHES:
         sql = f"{_SELECT_POD}{where} ORDER BY number LIMIT {NAMES_MAX + 1}"
         given = {key: value for key, value in values.items() if f"${key}" in where}
         rows = list(query.execute(sql, given).rows)
@@ -166,9 +166,9 @@ def _find(query: RunQuery, folder: Path, name: str) -> StoredPod:
         if rows:
             names = ", ".join(str(row[1]) for row in rows[:NAMES_MAX])
             more = ", …" if len(rows) > NAMES_MAX else ""
-            raise InputError(f"{rule}: {names}{more}", source=str(folder), value=cut_short(name))
-    rule = "is no pod or workload of the run"
-    raise InputError(rule, source=str(folder), value=cut_short(name))
+            raise InputError(f"{problem}: {names}{more}", source=str(folder), value=cut_short(name))
+    problem = "is no pod or workload of the run"
+    raise InputError(problem, source=str(folder), value=cut_short(name))
 
 
 def _group_equal(rows: Sequence[tuple[object, ...]]) -> tuple[Attempts, ...]:

@@ -37,9 +37,15 @@ Inputs = tuple[RunInputs, ClusterFacts]
 def product_runs(shared: Mapping[str, Plain]) -> RunTask:
     """Return the function of one run of a sweep over the product, for `roadstead.sweeps`.
 
-    shared: `engine`; `settings`, sections of the settings of each run; `inputs` of the user
-    (`encode_inputs`), None for a scenario. A task has `values`, `seed`, and `journal`, the folder
-    of its journal, "" for one that is deleted after the run. Its result is the metrics.
+    Keys of `shared`, which msgpack encodes (`Plain`), as it does tasks and results:
+        engine: virtual, inline or ray.
+        settings: sections of the settings of every run.
+        inputs: of the user (`encode_inputs`); None to generate those of a scenario.
+    Keys of a task:
+        values: of the study's parameters.
+        seed: of the run.
+        journal: folder of the journal; "" to delete it after the run.
+    The result of a task is the metrics of its run.
     """
     given = shared["inputs"]
     inputs = None if given is None else decode_inputs(given)
@@ -52,8 +58,8 @@ class _ProductRuns:
     """The function of one run.
 
     sections: of the settings. inputs: of the user; None if a scenario is generated. _last_scenario:
-    that of the previous run, by (workload, nodes, pods, seed); a run that differs in other values
-    uses it again.
+    (workload, nodes, pods, seed) of the previous run → its inputs, which the next run reuses if
+    these are equal.
     """
 
     engine: str
@@ -93,6 +99,7 @@ class _ProductRuns:
 
 def _generate(workload: str, nodes: int, pods: int, seed: int) -> Inputs:
     if workload == DEFAULT_FLEET:
+        # Digests identify a user's inputs in results; parameters and seed determine this fleet.
         loaded = load_generated(nodes, pods, seed, with_digests=False)
         return loaded.inputs, loaded.cluster
     facts, pending = SCENARIOS[workload](nodes, pods, seed)
@@ -104,7 +111,7 @@ def _generate(workload: str, nodes: int, pods: int, seed: int) -> Inputs:
 def _journal(folder: str) -> Iterator[Path]:
     """Yield the folder of a run's journal; a temporary one for "".
 
-    An existing folder is removed: an earlier start of this run, lost or stopped, wrote it.
+    An existing folder is removed: it is of an earlier start of this run, which did not finish.
     """
     if not folder:
         with tempfile.TemporaryDirectory(prefix="roadstead-stress-") as temporary:
@@ -115,7 +122,7 @@ def _journal(folder: str) -> Iterator[Path]:
 
 
 def _recheck(values: Values) -> Recheck:
-    """Return which filters the binder repeats on its own counts."""
+    """Return which filters the binder checks again when it commits a bind."""
     known: Mapping[str, Recheck] = {"all": "all", "node": "node", "none": "none"}
     return known[str(values["recheck"])]
 
@@ -129,7 +136,7 @@ def settings_of(
 ) -> Settings:
     """Return the settings of a run. Raises ConfigError if values contradict each other.
 
-    sections: further sections of the settings, which no value varies.
+    sections: further sections of the settings, which no parameter sets.
     """
     mode, schedulers = str(values["mode"]), int(values["schedulers"])
     is_partitioned = mode == "partitioned"
@@ -138,19 +145,21 @@ def settings_of(
         "seed": seed,
         "journal": journal,
         **{name: values[name] for name in ("mode", "schedulers", "batch", "tie_break")},
+        # What counts as a conflict, and whether a job's pods are bound all-or-nothing.
         **{name: values[name] for name in ("conflicts", "transaction")},
         **sections,
     }
     if is_partitioned:
-        # A sweep varies schedulers and partitions independently, and settings refuse fewer
-        # partitions than schedulers: the number is raised instead of leaving out the combination.
+        # Settings refuse fewer partitions than schedulers, but a sweep varies both independently:
+        # raise the number rather than leave out the combination.
         given["partitions"] = max(int(values["partitions"]), schedulers, 2)
-    # Mode exact always reads the current state, and settings refuse a staleness there.
+    # Mode exact always reads the current state, so settings refuse a staleness with it.
     if values["staleness_s"] and mode != "exact":
         given["staleness_s"] = values["staleness_s"]
     if is_partitioned:
         given["partition_policy"] = values["partition_policy"]
     if values["decision_job_s"] or values["decision_task_s"]:
+        # As in Omega, a job has tasks, here pods. Batch and service jobs get the same times.
         time = {"job_s": values["decision_job_s"], "task_s": values["decision_task_s"]}
         given["decision_time"] = {"batch": time, "service": time}
     return load_settings(overrides=given, source="stress")
@@ -174,7 +183,7 @@ def _placed(inputs: RunInputs, lab_run: LabRun) -> list[Placed]:
 
 
 def _regret(inputs: RunInputs, plan: RunPlan, lab_run: LabRun) -> float:
-    """Return how much worse the chosen nodes score than the best ones would have."""
+    """Return the mean difference between the scores of the best and the chosen nodes."""
     classes = PodClasses()
     profiles = build_profiles(plan, classes)
     return score_regret(inputs.nodes, inputs.running, _placed(inputs, lab_run), classes, profiles)

@@ -131,8 +131,8 @@ def read_record(folder: Path) -> RunRecord:
     """Read `run.json`. Raises InputError if it is missing or wrong."""
     path = folder / RECORD_FILE
     if not path.is_file():
-        rule = "holds no simulated runs (roadstead simulate writes them)"
-        raise InputError(rule if folder.is_dir() else "does not exist", source=str(folder))
+        problem = "holds no simulated runs (roadstead simulate writes them)"
+        raise InputError(problem if folder.is_dir() else "does not exist", source=str(folder))
     try:
         return RunRecord.model_validate_json(read_bytes(path, MAX_RECORD_BYTES))
     except ValidationError as error:
@@ -156,8 +156,8 @@ def recorded_scenario(folder: Path, record: RunRecord) -> ScenarioFile:
         found = folder / each.copied_to if each.copied_to else directory / each.name
         if not each.copied_to and not found.is_file():
             digest = record.inputs.get(each.name, "unknown")
-            rule = f"does not exist; it was too large for a copy in {folder} (SHA-256 {digest})"
-            raise InputError(rule, source=str(found))
+            problem = f"does not exist; it was too large for a copy in {folder} (SHA-256 {digest})"
+            raise InputError(problem, source=str(found))
         stored.setdefault(each.place, []).append(found)
         names[found] = each.name
     main = SourceText(str(path), text, directory)
@@ -185,22 +185,22 @@ def check_inputs(
     """Raise InputError unless a run that is played now gives the results of the recorded one."""
     source = str(folder / RECORD_FILE)
     if not record.is_repeatable:
-        rule = "decision_time: measured differs from run to run, so a run cannot be repeated"
-        raise InputError(rule, source=source)
+        problem = "decision_time: measured differs from run to run, so a run cannot be repeated"
+        raise InputError(problem, source=source)
     now = {each.name: each.sha256 for each in inputs}
     for name in sorted(now.keys() | record.inputs.keys()):
         if now.get(name) != record.inputs.get(name):
-            rule = "is not what the run was played with, so the run cannot be repeated"
-            raise InputError(rule, source=source, field="inputs", value=f'"{name}"')
+            problem = "is not what the run was played with, so the run cannot be repeated"
+            raise InputError(problem, source=source, field="inputs", value=f'"{name}"')
     if tuple(plugins) != record.plugins:
         names = " ".join(f"--plugin {each}" for each in record.plugins) or "no --plugin"
-        rule = f"was played with {names}; give the same, since a folder names no code to run"
-        raise InputError(rule, source=source, field="plugins")
+        problem = f"was played with {names}; give the same, since a folder names no code to run"
+        raise InputError(problem, source=source, field="plugins")
     for name in sorted((versions.keys() | record.versions.keys()) - PLATFORM):
         recorded, present = record.versions.get(name, "none"), versions.get(name, "none")
         if recorded != present:
-            rule = f"was {recorded} and is {present} here, so the run cannot be repeated exactly"
-            raise InputError(rule, source=source, field=f"versions.{name}")
+            problem = f"was {recorded} and is {present} here, so the run cannot be repeated exactly"
+            raise InputError(problem, source=source, field=f"versions.{name}")
 
 
 def run_folders(folder: Path) -> list[tuple[Path, RecordedRun]]:

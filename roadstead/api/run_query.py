@@ -128,8 +128,8 @@ class RunQuery:
         try:
             self._connection.execute(f'CREATE VIEW "{table}" AS ' + " UNION ALL ".join(selects))
         except Error as error:
-            rule = f"cannot be read: {_one_line(error)}"
-            raise InputError(rule, source=f"table {table}") from error
+            problem = f"cannot be read: {_one_line(error)}"
+            raise InputError(problem, source=f"table {table}") from error
 
 
 def _connect() -> DuckDBPyConnection:

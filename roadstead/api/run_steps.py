@@ -113,8 +113,8 @@ def check_output(directory: Path, *, may_replace: bool, force: str = "--force") 
 
     check_directory(directory)
     if not may_replace and holds_results(directory):
-        rule = f"holds the results of another run; {force} replaces them"
-        raise InputError(rule, source=str(directory))
+        problem = f"holds the results of another run; {force} replaces them"
+        raise InputError(problem, source=str(directory))
 
 
 def reported_pods(loaded: Loaded, result: RunResult) -> list[Pod]:

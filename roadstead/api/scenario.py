@@ -110,8 +110,8 @@ class Scenario:
         main = self._file.main
         for key, origin in self._file.origins.items():
             if origin.directory.resolve() != main.directory.resolve():
-                rule = f"is from {origin.source}, to which the files that it names are relative"
-                raise InputError(rule, source=main.source, field=key)
+                problem = f"is from {origin.source}, to which the files that it names are relative"
+                raise InputError(problem, source=main.source, field=key)
         return yaml_text(self.document(), sort_keys=False)
 
     def with_values(self, values: Mapping[str, object]) -> Scenario:
@@ -121,8 +121,8 @@ class Scenario:
         Raises InputError for a key that does not exist, with similar names, or a wrong value.
         """
         if PLUGIN in values:
-            rule = "is no key of a scenario: name plugins where it is played"
-            raise InputError(rule, source=SOURCE, field=PLUGIN)
+            problem = "is no key of a scenario: name plugins where it is played"
+            raise InputError(problem, source=SOURCE, field=PLUGIN)
         plain = json.loads(document_text(_plain_mapping(values), SOURCE))
         try:
             file = _without_lines(lambda: vary(self._file, plain))

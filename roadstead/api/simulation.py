@@ -96,8 +96,8 @@ class SimulationResult:
     def to_arrow(self, table: str = "pods") -> Table:
         """Return a table. Raises InputError for an unknown name."""
         if table not in COLUMNS:
-            rule = f"is no table (there are: {', '.join(COLUMNS)})"
-            raise InputError(rule, field="table", value=cut_short(table))
+            problem = f"is no table (there are: {', '.join(COLUMNS)})"
+            raise InputError(problem, field="table", value=cut_short(table))
         return self.tables[table]
 
     def to_pandas(self, table: str = "pods") -> pd.DataFrame:
@@ -151,8 +151,8 @@ class SimulationResult:
         if name is None:
             return next(iter(self.summaries))
         if name not in self.summaries:
-            rule = f"is no run (there are: {', '.join(self.summaries)})"
-            raise InputError(rule, field="run", value=cut_short(name))
+            problem = f"is no run (there are: {', '.join(self.summaries)})"
+            raise InputError(problem, field="run", value=cut_short(name))
         return name
 
     def query(self, sql: str) -> Table:

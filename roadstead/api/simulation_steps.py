@@ -164,8 +164,8 @@ def prepare_folder(
     if found and not {RECORD_FILE, SCENARIO_FILE} <= {each.name for each in found}:
         raise InputError("holds other files; name a new directory", source=str(folder))
     if found and not may_replace:
-        rule = "holds the results of a run (--force replaces them, --resume continues)"
-        raise InputError(rule, source=str(folder))
+        problem = "holds the results of a run (--force replaces them, --resume continues)"
+        raise InputError(problem, source=str(folder))
     if found:
         _check_replaceable(folder, found)
         shutil.rmtree(folder)
@@ -183,8 +183,8 @@ def _check_replaceable(folder: Path, found: Sequence[Path]) -> None:
         each.name for each in found if each.name not in own and each.suffix != UNFINISHED
     )
     if others:
-        rule = f"holds other files ({cut_short(others[0])}); name a new directory"
-        raise InputError(rule, source=str(folder))
+        problem = f"holds other files ({cut_short(others[0])}); name a new directory"
+        raise InputError(problem, source=str(folder))
 
 
 def play_all(

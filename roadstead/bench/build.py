@@ -156,11 +156,11 @@ class _Builder:
     @_add.register
     def _(self, op: CreatePodsOp) -> None:
         if op.steady_state and not (op.duration and op.collect_metrics):
-            rule = "needs a duration and collectMetrics"
-            raise InputError(rule, field="steadyState", value="true")
+            problem = "needs a duration and collectMetrics"
+            raise InputError(problem, field="steadyState", value="true")
         if op.collect_metrics and op.skip_wait_to_completion:
-            rule = "cannot be true where collectMetrics is"
-            raise InputError(rule, field="skipWaitToCompletion")
+            problem = "cannot be true where collectMetrics is"
+            raise InputError(problem, field="skipWaitToCompletion")
         path = op.pod_template_path or self.case.spec.default_pod_template_path
         template = self._template(path, DEFAULT_POD)
         count = op.count
@@ -332,9 +332,9 @@ def _fixed_names(template: Template, documents: list[Document], count: int) -> t
     if not names or not any(names):
         return ()
     if len(names) < count or len(set(names)) != len(names):
-        rule = "is the name of several objects (want generateName, or {{.Index}} in it)"
+        problem = "is the name of several objects (want generateName, or {{.Index}} in it)"
         value = cut_short(names[0])
-        raise InputError(rule, source=template.source, field="metadata.name", value=value)
+        raise InputError(problem, source=template.source, field="metadata.name", value=value)
     return names
 
 

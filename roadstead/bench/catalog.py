@@ -61,6 +61,7 @@ def _entries(cases: Iterable[TestCase]) -> list[CatalogEntry]:
     entries = []
     for case in cases:
         measured = [PERFORMANCE in (*case.spec.labels, *w.labels) for w in case.spec.workloads]
+        # The first workload that upstream measures, or the first of all.
         default = measured.index(True) if any(measured) else 0
         for index, workload in enumerate(case.spec.workloads):
             make = partial(build_script, case, workload)
@@ -84,11 +85,11 @@ def _roadstead(seed: int) -> list[CatalogEntry]:
 def _openb(path: Path | None) -> CatalogEntry:
     def make() -> Script:
         if path is None:
-            rule = (
-                "is wanted for openb: a trace file, or the folder of its CSV files "
+            problem = (
+                "is required for openb: a trace file, or the folder of its CSV files "
                 "(roadstead trace import openb --help says where they are published)"
             )
-            raise InputError(rule, source="flags", field="--openb")
+            raise InputError(problem, source="flags", field="--openb")
         return roadstead_workloads.openb(
             roadstead_workloads.OPENB, roadstead_workloads.read_openb(path)
         )

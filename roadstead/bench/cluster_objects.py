@@ -77,8 +77,8 @@ class ClusterObjects:
         """
         kind = str(document["kind"])
         if kind not in _KINDS:
-            rule = f"is not a kind that a benchmark can create (there are: {', '.join(_KINDS)})"
-            raise InputError(rule, source=source, field="kind", value=cut_short(kind))
+            problem = f"is not a kind that a benchmark can create (there are: {', '.join(_KINDS)})"
+            raise InputError(problem, source=source, field="kind", value=cut_short(kind))
         meta: dict[str, object] = {"name": fixed_name(document) or f"{kind.lower()}-{number}"}
         if kind not in CLUSTER_SCOPED:
             if not namespace:

@@ -107,8 +107,10 @@ class DeviceObjects:
     def _created_claim(self, facts: PodFacts, claim: PodClaim, uid: str) -> DeviceClaimFacts:
         spec = self.specs.get((facts.namespace, claim.template_name or ""))
         if spec is None:
-            rule = f"names no ResourceClaimTemplate that was created before: {claim.template_name}"
-            raise InputError(rule, field="spec.resourceClaims")
+            problem = (
+                f"names no ResourceClaimTemplate that was created before: {claim.template_name}"
+            )
+            raise InputError(problem, field="spec.resourceClaims")
         return claim_of_pod(facts.namespace, uid, claim.name, spec)
 
     def allocate(self, namespace: str, nodes: Sequence[NodeFacts]) -> None:

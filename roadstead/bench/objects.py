@@ -66,8 +66,8 @@ def name_prefix(document: Document, default: str) -> str:
 def validated(kind: type[T], document: Document, source: str, **meta: object) -> T:
     """Validate an object whose metadata is overridden by `meta`. Raises InputError."""
     if document.get("kind") != kind.__name__:
-        rule, value = f"must be {kind.__name__}", cut_short(document.get("kind"))
-        raise InputError(rule, source=source, field="kind", value=value)
+        problem, value = f"must be {kind.__name__}", cut_short(document.get("kind"))
+        raise InputError(problem, source=source, field="kind", value=value)
     named = {**document, "metadata": {**metadata_of(document), **meta}}
     found = validate(kind.__name__, named, source=source)
     assert isinstance(found, kind)

@@ -63,8 +63,8 @@ def read_cases(path: Path) -> tuple[TestCase, ...]:
         obj = f"test case {cut_short(spec.name)}"
         _check_unique((each.name for each in spec.workloads), source, obj)
         if not any(map(_collects, spec.workload_template)):
-            rule = "no op collects metrics: nothing would be measured"
-            raise InputError(rule, source=source, obj=obj, field="workloadTemplate")
+            problem = "no op collects metrics: nothing would be measured"
+            raise InputError(problem, source=source, obj=obj, field="workloadTemplate")
     return tuple(TestCase(spec, source, path.parent) for spec in specs)
 
 
@@ -77,8 +77,8 @@ def _collects(op: object) -> bool:
 def _check_unique(names: Iterable[str], source: str, obj: str) -> None:
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        rule = "is there twice"
-        raise InputError(rule, source=source, obj=obj, field="name", value=cut_short(twice[0]))
+        problem = "is there twice"
+        raise InputError(problem, source=source, obj=obj, field="name", value=cut_short(twice[0]))
 
 
 def _refused(error: ValidationError, document: object, source: str) -> InputError:

@@ -99,8 +99,8 @@ def read_result(path: Path) -> Json:
     except (ValueError, RecursionError):
         raise InputError("is not JSON", source=str(path)) from None
     if not isinstance(found, dict) or found.get("bench_version") != VERSION:
-        rule = f"is not what roadstead bench --json writes (want bench_version {VERSION})"
-        raise InputError(rule, source=str(path))
+        problem = f"is not what roadstead bench --json writes (want bench_version {VERSION})"
+        raise InputError(problem, source=str(path))
     results = found.get("results")
     if not isinstance(results, list) or not all(map(_is_result, results)):
         raise InputError("must hold results with figures", source=str(path), field="results")

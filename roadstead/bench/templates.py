@@ -81,13 +81,13 @@ class Template:
         if not word.startswith("."):
             return word
         if word[1:] not in values:
-            rule = f"names a value that is not there (there are: {', '.join(sorted(values))})"
-            raise InputError(rule, source=self.source, value=cut_short("{{" + action + "}}"))
+            problem = f"names a value that is not there (there are: {', '.join(sorted(values))})"
+            raise InputError(problem, source=self.source, value=cut_short("{{" + action + "}}"))
         return values[word[1:]]
 
     def _refused(self, action: str) -> InputError:
-        rule = 'is not an action that can be run (want e.g. "{{.Index}}", "{{Mod .Index 3}}")'
-        return InputError(rule, source=self.source, value=cut_short("{{" + action + "}}"))
+        problem = 'is not an action that can be run (want e.g. "{{.Index}}", "{{Mod .Index 3}}")'
+        return InputError(problem, source=self.source, value=cut_short("{{" + action + "}}"))
 
 
 def read_template(path: Path) -> Template:

@@ -89,8 +89,8 @@ class Params:
         except ValueError:
             seconds = -1.0
         if seconds < 0:
-            rule = 'is not a duration (want e.g. "500ms", "1m30s")'
-            raise self.error(rule, param.removeprefix("$") or "duration", cut_short(found))
+            problem = 'is not a duration (want e.g. "500ms", "1m30s")'
+            raise self.error(problem, param.removeprefix("$") or "duration", cut_short(found))
         return seconds
 
     def check_all_used(self) -> None:
@@ -99,10 +99,10 @@ class Params:
         if unused:
             raise self.error("is used by no op", unused[0])
 
-    def error(self, rule: str, name: str, value: str = "") -> InputError:
+    def error(self, problem: str, name: str, value: str = "") -> InputError:
         obj = f"{self.case.obj}: workload {cut_short(self.workload)}"
         return InputError(
-            rule, source=self.case.source, obj=obj, field=f"params.{name}", value=value
+            problem, source=self.case.source, obj=obj, field=f"params.{name}", value=value
         )
 
 

@@ -71,8 +71,8 @@ class PlanError(Exception):
 class Planned:
     """A step, the closure that evaluates a node.
 
-    is_constant: upstream evaluates it when it compiles, which changes costs and errors. is_fixed:
-    its value is always the same, so that it can be evaluated now, whatever upstream does.
+    is_constant: upstream evaluates it at compile time, which changes its costs and errors.
+    is_fixed: its value is always the same, so it can be evaluated now, even if upstream does not.
     """
 
     run: Step
@@ -104,9 +104,9 @@ def plan(root: TreeNode, is_metered: bool) -> Program:
     return Program(run, planner.slots.size)
 
 
-# Begins the error of Go where it converts another value to a list.
+# Start of Go's error where the conversion of a value to a list fails.
 _NO_LIST = "internal error: interface conversion: "
-# Variables for steps that read none.
+# Variables for steps that read none: no device, and no cost so far.
 _NO_VARIABLES: Final[Variables] = [None, 0]
 
 
@@ -169,7 +169,7 @@ class _Planner:
         return Planned(self._metered(_select_step(run, key), cost))
 
     def _path_step(self, node: Select) -> Step | None:
-        """Return one step for all of `device.attributes["domain"].name`, the most frequent form."""
+        """Return one step for `device.attributes["domain"].name`, a frequent form; else None."""
         if self._is_metered or self.slots.is_declared(DEVICE_VARIABLE):
             return None
         index = node.operand
@@ -235,7 +235,7 @@ class _Planner:
         return Planned(constant_member_step(runs[0], values))
 
     def _plan_special(self, node: Call, planned: list[Planned], runs: list[Step]) -> Planned | None:
-        """Plan a call that is more than a function of its arguments' values; None for others."""
+        """Plan a call that may skip an argument, catch its error or cost otherwise; else None."""
         match node.name:
             case "_&&_":
                 return Planned(and_step(runs[0], runs[1]))
@@ -313,7 +313,7 @@ class _Planner:
 
 
 def _is_attribute(node: TreeNode) -> bool:
-    """Return whether upstream extends the node by a field or index, at 1 instead of 2."""
+    """Return whether a field or index of the node costs 1, not 2, because upstream joins both."""
     if isinstance(node, (Ident, Select)):
         return True
     return isinstance(node, Call) and node.name in (
@@ -391,7 +391,7 @@ def _list_or_abort(run: Step) -> Step:
 
 
 def _constant_folded(run: Step, args: list[Planned]) -> Planned:
-    """Evaluate a call of fixed arguments once; if that fails, it fails again when it is reached."""
+    """Plan the value of a call with fixed arguments; if it fails now, plan the call itself."""
     if not all(arg.is_fixed for arg in args):
         return Planned(run)
     try:

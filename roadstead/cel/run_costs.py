@@ -17,7 +17,7 @@ from roadstead.protocol.quantity import Quantity
 # Cost of creating a list or a map.
 LIST_COST: Final = 10
 MAP_COST: Final = 30
-# Cost of each character of a string that is read, and of a pattern.
+# Cost of each character of a string that is read, and of each of a regular expression.
 TEXT_FACTOR: Final = 0.1
 REGEX_FACTOR: Final = 0.25
 
@@ -53,7 +53,7 @@ CONSTANT_COST = frozenset(
         "getQuery",
     ]
 )
-# Functions that read all of their target: they cost `traversal` of it.
+# Functions that read all of their target; their cost is its `traversal`.
 TRAVERSING = frozenset(["isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"])
 # Functions that read their first argument once.
 _COST_BY_LENGTH = frozenset(
@@ -91,7 +91,7 @@ _BY_FIRST = frozenset(
 )
 # Overloads that create a list.
 _LIST_OUTPUT = frozenset({"list_slice", "lists_range", "list_reverse"})
-# Other functions of libraries whose cost depends on sizes; below, overloads of the language.
+# Other functions of the libraries whose cost depends on sizes.
 _SIZED = frozenset(
     {
         "ip",
@@ -107,10 +107,12 @@ _SIZED = frozenset(
         "_==_",
     }
 )
+# Other overloads of the language whose cost depends on sizes.
 _STANDARD_SIZED = frozenset(
     {"in_list", "add_string", "add_bytes", "matches_string", "contains_string", "list_distinct"}
 )
-_STRUCTS = (Quantity, Semver, Url, NamedFormat, Address, Cidr)
+# Types of Kubernetes' libraries. As upstream, a comparison by == costs 1, whatever their size.
+_LIBRARY_TYPES = (Quantity, Semver, Url, NamedFormat, Address, Cidr)
 
 
 def size_of(value: Value) -> int:
@@ -148,7 +150,7 @@ def traversal(value: Value) -> int:
 
 
 def call_cost(name: str, overload: str, args: list[Value], result: Value) -> int:
-    """Return the cost of one call. overload: "" if the checker found several that fit."""
+    """Return the cost of one call. overload: "" if several fit the types of the arguments."""
     cost = _list_cost(overload, args, result)
     if cost is None:
         cost = _library_cost(name, overload, args, result)
@@ -207,12 +209,13 @@ def _library_cost(name: str, overload: str, args: list[Value], result: Value) ->
         return _containment_cost(name, overload, args)
     if name == "validate" and isinstance(args[0], NamedFormat):
         return _regex_cost(size_of(args[1]), args[0].regex_chars)
-    if name == "_==_" and isinstance(args[0], _STRUCTS):
+    if name == "_==_" and isinstance(args[0], _LIBRARY_TYPES):
         return 1
     return None
 
 
 def _containment_cost(name: str, overload: str, args: list[Value]) -> int:
+    """Return the cost of containsIP or containsCIDR; the argument is a string or parsed already."""
     size = size_of(args[0])
     cost = _scaled(size * 2, TEXT_FACTOR)
     if name == "containsCIDR":

@@ -53,7 +53,7 @@ def parse_duration(text: str) -> DurationValue | None:
             return None
         unit = _UNITS[match[3]]
         fraction = match[2] or ""
-        # Digits of the fraction after the 18th are less than a nanosecond even of an hour.
+        # Even of an hour, digits after the 18th of the fraction are less than a nanosecond.
         total += int(match[1] or "0") * unit
         total += int(fraction[:18] or "0") * unit // 10 ** len(fraction[:18])
         position = match.end()
@@ -64,7 +64,11 @@ def parse_duration(text: str) -> DurationValue | None:
 
 
 def parse_timestamp(text: str) -> Timestamp | None:
-    """Parse a time of RFC 3339; None if it is none."""
+    """Parse a time of RFC 3339; None if it is none.
+
+    Raises:
+        CelRunError: the time is outside the years 1 to 9999.
+    """
     match = _TIMESTAMP.fullmatch(text) if len(text) <= _TEXT_MAX_CHARS else None
     if match is None:
         return None
@@ -77,7 +81,7 @@ def parse_timestamp(text: str) -> Timestamp | None:
     if second > 59:
         return None
     try:
-        # Python has no year 0. It is a leap year like 2000, so compute there and shift the result.
+        # Python has no year 0. 2000 is a leap year, too: compute there, then subtract 2000 years.
         moment = datetime(year or 2000, month, day, hour, minute, second, tzinfo=UTC)
     except ValueError:
         return None
@@ -160,6 +164,7 @@ def _zone(name: str) -> tzinfo:
 def _fixed_zone(name: str) -> tzinfo:
     hours_text, _, minutes_text = name.partition(":")
     try:
+        # Hours of more than ten digits would overflow timedelta.
         if len(name) > 12:
             raise ValueError(name)
         hours, minutes = int(hours_text), int(minutes_text)
@@ -174,12 +179,12 @@ _Part = Callable[[datetime], int]
 
 
 def _of_timestamp(part: _Part) -> Callable[..., Value]:
-    """Return the function that computes a part of a timestamp, in the zone of its argument."""
+    """Return the function that computes a part of a timestamp in a zone, by default UTC."""
 
-    def found(value: Timestamp, zone: str = "UTC") -> Value:
+    def compute(value: Timestamp, zone: str = "UTC") -> Value:
         return part(_local(value, _zone(zone)))
 
-    return found
+    return compute
 
 
 def _milliseconds(value: Timestamp, zone: str = "UTC") -> Value:
@@ -188,14 +193,14 @@ def _milliseconds(value: Timestamp, zone: str = "UTC") -> Value:
     return value.nanoseconds % _SECOND // 10**6
 
 
-def _of_duration(unit: int) -> Callable[..., Value]:
-    """Return the function that computes a duration in whole units of so many nanoseconds."""
+def _of_duration(unit_ns: int) -> Callable[..., Value]:
+    """Return the function that counts the whole units in a duration, rounded toward 0."""
 
-    def found(value: DurationValue) -> Value:
-        whole = abs(value.nanoseconds) // unit
+    def compute(value: DurationValue) -> Value:
+        whole = abs(value.nanoseconds) // unit_ns
         return -whole if value.nanoseconds < 0 else whole
 
-    return found
+    return compute
 
 
 # By name in the overloads; months and days count from 0, as upstream.

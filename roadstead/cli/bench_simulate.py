@@ -99,8 +99,8 @@ def chosen_plans(names: Sequence[str], *, has_openb: bool, slow: bool) -> list[B
     known = {each.name: each for each in BENCH_PLANS}
     for name in names:
         if name not in known:
-            rule = f"is not a scenario of the bench ({', '.join(known)})"
-            raise InputError(rule, source="command line", field="NAME", value=name)
+            problem = f"is not a scenario of the bench ({', '.join(known)})"
+            raise InputError(problem, source="command line", field="NAME", value=name)
         if known[name].needs_openb and not has_openb:
             raise InputError("needs --openb PATH", source="command line", field="NAME", value=name)
     if names:

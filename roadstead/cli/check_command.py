@@ -71,15 +71,15 @@ def check_command(folder: Path, show: int, output_format: OutputFormat) -> None:
     if not folder.exists():
         raise InputError("does not exist", source=str(folder))
     if not journal.is_dir() or not any(journal.glob("*.segment")):
-        rule = (
+        problem = (
             "holds no journal and no simulated runs (roadstead schedule --output and roadstead "
             "simulate write them, roadstead demo does not)"
         )
-        raise InputError(rule, source=str(journal))
+        raise InputError(problem, source=str(journal))
     # This file marks a copy that may lack acknowledged records.
     if (journal / INCOMPLETE).exists():
-        rule = "is a copy that lacks records of its journal: check the journal, or another copy"
-        raise InputError(rule, source=str(journal))
+        problem = "is a copy that lacks records of its journal: check the journal, or another copy"
+        raise InputError(problem, source=str(journal))
     found = _checked(journal, output)
     if output_format == "json":
         click.echo(json.dumps(_as_json(found), indent=2))

@@ -12,11 +12,11 @@ AUTO = "auto"
 
 Callback = Callable[..., None]
 SimulatedTimes = tuple[float, float]
-"""Seconds for each job, and for each of its pods."""
+"""Simulated decision time: seconds for each job, and for each of its pods."""
 
 
 class SchedulersType(click.ParamType[int | dict[str, int]]):
-    """`4`, or `default-scheduler=2,batch=1`."""
+    """Number of schedulers: `4`, or by profile `default-scheduler=2,batch=1`."""
 
     name = "N|PROFILE=N,…"
 
@@ -42,7 +42,7 @@ class SchedulersType(click.ParamType[int | dict[str, int]]):
 
 
 class WorkersType(click.ParamType[int | str]):
-    """`4`, or `auto`."""
+    """Number of workers: `4`, or `auto`."""
 
     name = "N|auto"
 
@@ -95,7 +95,7 @@ class ConcurrencyOptions:
 
     @property
     def chooses_workers(self) -> bool:
-        """Whether the number of workers is chosen after nodes and pods are known."""
+        """Whether the number of workers is chosen once nodes and pods are known."""
         return self.workers == AUTO
 
     def overrides(self) -> dict[str, object]:

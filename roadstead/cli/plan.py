@@ -42,8 +42,8 @@ def read_settings(
     else:
         settings = load_settings_file(options.settings, overrides=overrides)
     if options.ray_address is not None and settings.runtime == "inline":
-        rule = "has no use with the runtime inline, which runs in this process"
-        raise InputError(rule, source="--ray-address", value=options.ray_address)
+        problem = "has no use with the runtime inline, which runs in this process"
+        raise InputError(problem, source="--ray-address", value=options.ray_address)
     if options.shards is not None:
         flag = "--" + current_name_of_shards(settings.mode)
         echo_note(f"--shards is the former name of {flag}: use {flag} {options.shards}")

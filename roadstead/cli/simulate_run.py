@@ -122,13 +122,13 @@ def _prepared(
     # in one folder.
     if options.is_resumed and path.is_dir():
         if options.output is not None or options.seed is not None:
-            rule = "exclude a folder of runs as SCENARIO"
-            raise InputError(rule, source="command line", field="--output and --seed")
+            problem = "exclude a folder of runs as SCENARIO"
+            raise InputError(problem, source="command line", field="--output and --seed")
         simulation = recorded_simulation(path, plugins)
         return simulation, path, simulation.recorded_variants(path)
     if (path / RECORD_FILE).is_file():
-        rule = "is a folder of runs: name its scenario, or continue its runs with --resume"
-        raise InputError(rule, source=str(path))
+        problem = "is a folder of runs: name its scenario, or continue its runs with --resume"
+        raise InputError(problem, source=str(path))
     simulation = prepare_simulation(load_scenario(path), plugins)
     folder = options.output or Path(f"{path.stem}.run")
     return simulation, folder, simulation.variants(options.seed)

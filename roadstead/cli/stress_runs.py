@@ -41,11 +41,13 @@ def check_jobs(engine: str, options: JobOptions, output: Path | None) -> None:
     if engine in PARALLEL_ENGINES:
         return
     if options.jobs is not None and options.jobs > 1:
-        rule = f"must be 1 with the engine {engine}: its runs measure real time, one after another"
-        raise InputError(rule, source="--jobs", value=str(options.jobs))
+        problem = (
+            f"must be 1 with the engine {engine}: its runs measure real time, one after another"
+        )
+        raise InputError(problem, source="--jobs", value=str(options.jobs))
     if engine != "ray" and options.ray_address is not None:
-        rule = f"has no use with the engine {engine}, which runs in this process"
-        raise InputError(rule, source="--ray-address")
+        problem = f"has no use with the engine {engine}, which runs in this process"
+        raise InputError(problem, source="--ray-address")
 
 
 def used_settings(options: JobOptions) -> Settings:

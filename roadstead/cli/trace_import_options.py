@@ -111,8 +111,8 @@ def machine_spec(node_cpu: float, node_memory: str, nodes: int | None = None) ->
         value = cut_short(node_memory)
         raise InputError(str(error), field="--node-memory", value=value) from None
     if not 0 < memory <= AMOUNT_MAX:
-        rule = f"is not a number of bytes up to {AMOUNT_MAX}"
-        raise InputError(rule, field="--node-memory", value=cut_short(node_memory))
+        problem = f"is not a number of bytes up to {AMOUNT_MAX}"
+        raise InputError(problem, field="--node-memory", value=cut_short(node_memory))
     return MachineSpec(round(node_cpu * 1000), memory, nodes)
 
 

@@ -28,7 +28,7 @@ FACTOR_MAX = 1000
 
 
 def _run(work: Callable[[ReportProgress], WrittenTrace], output_format: OutputFormat) -> None:
-    """Write a trace with progress, and print its counts and digest."""
+    """Show the progress of writing a trace, then print its counts and digest."""
     import json
 
     from roadstead.cli.trace_progress import shown_steps
@@ -36,8 +36,8 @@ def _run(work: Callable[[ReportProgress], WrittenTrace], output_format: OutputFo
     with shown_steps() as report:
         written = work(report)
     if output_format == "json":
-        facts = {"source": written.source, "nodes": written.nodes, "pods": written.pods}
-        click.echo(json.dumps(facts | {"sha256": written.digest}, indent=2))
+        counts = {"source": written.source, "nodes": written.nodes, "pods": written.pods}
+        click.echo(json.dumps(counts | {"sha256": written.digest}, indent=2))
         return
     click.echo(f"{written.source}: {written.pods:,} pods, {written.nodes:,} nodes")
     if not written.pods:
@@ -144,7 +144,7 @@ def scale_command(
     "--by",
     required=True,
     metavar="DURATION",
-    help="By how much later pods arrive, such as 90m or 1d12h; -1h for earlier.",
+    help="Time by which all pods arrive later, such as 90m or 1d12h; -1h for earlier.",
 )
 @format_option
 def shift_command(path: Path, out: Path, by: str, output_format: OutputFormat) -> None:
@@ -183,7 +183,7 @@ def cut_command(
     keep_running: bool,
     output_format: OutputFormat,
 ) -> None:
-    """Keep the pods that arrive from one time to before another; the trace starts at the first.
+    """Keep the pods that arrive in a span of time, whose start becomes the start of the trace.
 
     \b
     Examples:
@@ -207,8 +207,8 @@ def cut_command(
 @click.option(
     "--merge",
     is_flag=True,
-    help="Let all traces begin together. By default, each begins after the last arrival of the one "
-    "before.",
+    help="Start all traces at the same time. By default, each starts after the last arrival of the "
+    "previous one.",
 )
 @click.option(
     "--gap",

@@ -1,7 +1,8 @@
 """Scorer: calls users' plugins for pod classes on the rows of one worker.
 
-A worker has every Nth node by arrival. It calls the plugins whose answers depend on pod and row
-only; the scheduler calls all others and normalizes scores.
+A worker has every Nth node in the order in which nodes were added; a node's number in this order is
+its arrival. It calls the plugins whose answers depend on pod and row only; the scheduler calls all
+others and normalizes scores.
 """
 
 from __future__ import annotations
@@ -48,11 +49,14 @@ class Scorer:
         return self.by_arrival.digest
 
     def arrivals_of(self, names: set[str]) -> I64:
-        """Return the arrivals of these nodes, of those that are in the table: int64[k]."""
+        """Return the arrivals of those of the nodes that are in the table: int64[k]."""
         return self.table.arrivals[self.table.rows_of(names)].astype(np.int64)
 
     def columns(self, facts: bytes, node_count: int) -> tuple[PluginColumn, ...]:
-        """Return the plugins' results for a class, without plugins that return Skip or fail."""
+        """Return the plugins' results for a class, without plugins that return Skip or fail.
+
+        facts: of the class, encoded. node_count: nodes of the cluster, not only of the worker.
+        """
         pod = self.table.classes.pod_class(decode_facts(facts))
         profile = self._profiles[pod.facts.scheduler_name]
         state = CycleState(node_count)
@@ -75,6 +79,7 @@ class Scorer:
         try:
             if isinstance(plugin, FilterPlugin) and point == FILTER:
                 answer = plugin.filter(state, pod, self.table)
+                # codes None: all rows pass. One value is sent for all rows.
                 values = np.zeros(1, np.int64) if answer.codes is None else answer.codes
                 statuses = answer.statuses
             else:
@@ -98,6 +103,7 @@ def _prepare(profile: Profile, states: Mapping[str, CycleState], pod: PodClass) 
         (SCORE, profile.preparing_score),
     )
     for point, plugins in phases:
+        # Users' plugins are guarded.
         for plugin in (each for each in plugins if each.is_guarded):
             try:
                 status = _run_plugin(plugin, point, states[point], pod)
@@ -127,7 +133,7 @@ class _UnreadableTable:
         self._plugin = plugin
 
     def __getattr__(self, name: str) -> NoReturn:
-        status = Status(Code.ERROR, ("it looks at all nodes",), self._plugin)
+        status = Status(Code.ERROR, ("it reads all nodes",), self._plugin)
         raise PluginFailure(name, status)
 
     def __len__(self) -> int:

@@ -1,7 +1,7 @@
 """The allocator: the claims of a pod on a node.
 
-What does not depend on the pod is kept from pod to pod: the pools that a node sees, which devices
-match the selectors of a request, and the allocations found on nodes with equal pools.
+Results that other pods can use are cached: the pools that a node sees, the devices that match the
+selectors of a request, and the allocations found on nodes with equal pools.
 """
 
 from __future__ import annotations
@@ -35,18 +35,17 @@ if TYPE_CHECKING:
     from roadstead.facts.devices import Allocation, DeviceClaimFacts, DeviceClassFacts
 
 PLANS_MAX: Final = 4096
-"""Plans that are cached; beyond, all are dropped, and compiled again when needed."""
+"""Maximum number of cached plans; beyond it all are dropped, and compiled again when needed."""
 
 KNOWN_MAX: Final = 16_384
-"""Results of searches that are cached for nodes with equal pools."""
+"""Maximum number of cached results of searches, for nodes with equal pools."""
 
 KNOWN_DEVICES_MAX: Final = 1024
 """Results on nodes with more devices are not cached: few nodes have equal pools then, and the next
 allocation changes them."""
 
 STEPS_PER_S: Final = 10_000
-"""Steps of a search that stand for one second of upstream's time limit: about the steps made in
-one second."""
+"""Steps of a search in place of a second of upstream's time limit; a second has about as many."""
 
 STEPS_MAX: Final = 10 * STEPS_PER_S
 """Steps of one search, unless the caller sets another number: upstream's 10 s."""
@@ -165,6 +164,7 @@ class Allocator:
                 plan, VisiblePools(node, labels, pools, self._matcher), is_over, new_share_id
             )
         key = plan, pools_key
+        # (): not searched yet.
         known = self._known.get(key, ())
         if known is None:
             return None
@@ -219,7 +219,7 @@ class Allocator:
         selected: Mapping[tuple[int, int], int],
         new_share_id: NewShareId | None,
     ) -> tuple[Allocation, ...]:
-        """Return the allocations of chosen devices. selected: alternatives, as in `Search`."""
+        """Return the allocations of chosen devices. selected: as in `Search`."""
         if new_share_id is None:
             numbers = count(1)
             new_share_id = lambda: f"share-{next(numbers)}"  # noqa: E731
@@ -240,8 +240,8 @@ class Allocator:
     ) -> bool:
         """Whether a search finds allocations of another process again, one for each claim.
 
-        It searches among their devices, but for requests for all devices among all. It may refuse
-        allocations whose devices it would assign otherwise.
+        The search is among the devices of the allocations; requests for all devices search all. It
+        may assign these devices to other requests, and then the allocations are refused.
 
         Raises:
             AllocationError: as `allocate`.
@@ -295,6 +295,7 @@ class Allocator:
         if plan.demand is None:
             return None
         verdicts = self.nodes.verdicts(plan.demand, numbers)
+        # Constraints may exclude the devices of a YES; a NO remains one.
         if plan.is_constrained:
             verdicts[verdicts != Verdict.NO.value] = Verdict.UNKNOWN.value
         return verdicts

@@ -92,5 +92,5 @@ def _read(file: str, what: str) -> bytes:
         ) from None
 
 
-def _refused(what: str, rule: str) -> InputError:
-    return InputError(rule, field=f"{_FIELD}.{what}Data or {what}File")
+def _refused(what: str, problem: str) -> InputError:
+    return InputError(problem, field=f"{_FIELD}.{what}Data or {what}File")

@@ -93,8 +93,8 @@ def _devices(node: NodeFacts) -> tuple[DeviceFacts, ...]:
     milli = _gpu_milli(node.allocatable)
     count = -(-milli // GPU_MILLI)
     if count > GPUS_MAX:
-        rule = f"has more than {GPUS_MAX} GPUs"
-        raise InputError(rule, obj=f"node {node.name}", field=GPU_RESOURCE, value=str(milli))
+        problem = f"has more than {GPUS_MAX} GPUs"
+        raise InputError(problem, obj=f"node {node.name}", field=GPU_RESOURCE, value=str(milli))
     model = dict(node.labels).get(MODEL_LABEL)
     attributes = () if model is None else (AttributeFacts(MODEL, "string", model),)
     return tuple(
@@ -139,9 +139,9 @@ def _check_claims(trace: Trace) -> None:
         milli = _gpu_milli(facts.requests)
         if milli > CLAIM_GPUS_MAX * GPU_MILLI and (trace.pod_class == code).any():
             name = trace.pod_names[int((trace.pod_class == code).argmax())]
-            rule = f"is more than {CLAIM_GPUS_MAX} GPUs, the most that one claim may have"
+            problem = f"is more than {CLAIM_GPUS_MAX} GPUs, the most that one claim may have"
             where = f"Pod {facts.namespace}/{name}"
-            raise InputError(rule, obj=where, field=GPU_RESOURCE, value=str(milli))
+            raise InputError(problem, obj=where, field=GPU_RESOURCE, value=str(milli))
 
 
 def _with_claim(facts: PodFacts) -> PodFacts:

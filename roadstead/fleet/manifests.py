@@ -117,8 +117,8 @@ def _check_printable(facts: PodFacts) -> None:
     if any(term.error for term in facts.required_node_terms or ()):
         raise InputError("does not parse", obj="pod class", field="required_node_terms")
     if facts.container_count != 1 or len(facts.images) != 1:
-        rule = f"has {facts.container_count} containers; only pods with one can be printed"
-        raise InputError(rule, obj="pod class")
+        problem = f"has {facts.container_count} containers; only pods with one can be printed"
+        raise InputError(problem, obj="pod class")
 
 
 def _pod_spec(facts: PodFacts) -> Json:

@@ -60,10 +60,10 @@ class CsvRow:
     line: int
     cells: Mapping[str, str]
 
-    def error(self, column: str, rule: str) -> InputError:
+    def error(self, column: str, problem: str) -> InputError:
         value = cut_short(self.cells[column])
         return InputError(
-            rule, source=self.source, obj=f"line {self.line}", field=column, value=value
+            problem, source=self.source, obj=f"line {self.line}", field=column, value=value
         )
 
     def number(self, column: str, maximum: int = AMOUNT_MAX) -> int:
@@ -229,8 +229,8 @@ def read_rows(path: Path, columns: tuple[str, ...]) -> Iterator[CsvRow]:
             line = reader.line_num
             where = f"line {line}"
             if len(cells) != len(header):
-                rule = f"has {len(cells)} cells for {len(header)} columns"
-                raise InputError(rule, source=source, obj=where)
+                problem = f"has {len(cells)} cells for {len(header)} columns"
+                raise InputError(problem, source=source, obj=where)
             if count > ROWS_MAX:
                 raise InputError(f"is past the limit of {ROWS_MAX} rows", source=source, obj=where)
             yield CsvRow(source, line, dict(zip(header, cells, strict=True)))

@@ -115,8 +115,8 @@ def check_length(field_name: str, column: Sized, names: Sized) -> None:
     """Raise InputError unless a column has an entry for each name. field_name: "pods.class"."""
     if len(column) != len(names):
         table = field_name.partition(".")[0]
-        rule = f"has {len(column)} entries for {len(names)} {table}"
-        raise InputError(rule, field=field_name)
+        problem = f"has {len(column)} entries for {len(names)} {table}"
+        raise InputError(problem, field=field_name)
 
 
 def check_codes(field_name: str, column: NDArray[np.int32], classes: int) -> None:
@@ -143,8 +143,8 @@ def _check_range(field_name: str, column: NDArray[np.int64], lowest: int) -> Non
     wrong = np.flatnonzero((column < lowest) | (column > TIME_MAX_MS))
     if wrong.size:
         value = int(column[wrong[0]])
-        rule = "must not be negative" if value < 0 else f"is more than {TIME_MAX_MS} (292 years)"
-        raise InputError(rule, field=field_name, value=str(value))
+        problem = "must not be negative" if value < 0 else f"is more than {TIME_MAX_MS} (292 years)"
+        raise InputError(problem, field=field_name, value=str(value))
 
 
 def _seconds(column: NDArray[np.int64]) -> NDArray[np.float64]:

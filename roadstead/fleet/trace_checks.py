@@ -63,8 +63,8 @@ def decoded(field: str, content: bytes, dtype: str) -> NDArray[np.int64]:
 
 
 def _refuse(field: str, name: str, rules: Iterable[str]) -> None:
-    rule = f"is not allowed: {'; '.join(rules)}"
-    raise InputError(rule, field=field, value=cut_short(name))
+    problem = f"is not allowed: {'; '.join(rules)}"
+    raise InputError(problem, field=field, value=cut_short(name))
 
 
 def _check_amount(field: str, entry: tuple[str, int]) -> None:

@@ -55,8 +55,8 @@ def _read(stream: TraceStream) -> Trace:
         chunks.append(chunk)
         count += len(chunk)
         if count > PODS_MAX:
-            rule = f"has more than {PODS_MAX} pods; make it smaller by `roadstead trace sample`"
-            raise InputError(rule)
+            problem = f"has more than {PODS_MAX} pods; make it smaller by `roadstead trace sample`"
+            raise InputError(problem)
     classes = stream.pod_classes
 
     def uid(name: str, code: int) -> str:

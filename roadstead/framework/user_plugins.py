@@ -64,8 +64,10 @@ def plugins_of_file(file: str, directory: str) -> tuple[str, ...]:
     module = _imported(file, path.stem, None, directory)
     origin = getattr(module, "__file__", None)
     if origin is None or Path(origin).resolve() != path.resolve():
-        rule = f"bears the name of a module that is installed ({origin or 'built in'}): rename it"
-        raise _refusal(file, rule)
+        problem = (
+            f"bears the name of a module that is installed ({origin or 'built in'}): rename it"
+        )
+        raise _refusal(file, problem)
     # Classes that the file imports are not its own.
     found = tuple(
         f"{path.stem}:{name}"
@@ -198,11 +200,11 @@ def check_digests(expected: Iterable[tuple[str, str]], paths: Iterable[str]) -> 
     for name, digest in expected:
         if found[name] != digest:
             where = getattr(sys.modules[name], "__file__", None) or name
-            rule = (
+            problem = (
                 "differs from the code that the run was started with, all modules of its package "
                 "included: use the same files on all nodes"
             )
-            raise InputError(rule, source=str(where))
+            raise InputError(problem, source=str(where))
 
 
 def installed_plugins() -> dict[str, str]:
@@ -342,5 +344,5 @@ def _text_of_failure(failure: BaseException, module_name: str, directory: str) -
     return f"{reason}; looked among the installed packages{and_directory}"
 
 
-def _refusal(path: str, rule: str) -> InputError:
-    return InputError(rule, obj="plugin", value=path)
+def _refusal(path: str, problem: str) -> InputError:
+    return InputError(problem, obj="plugin", value=path)

@@ -106,15 +106,15 @@ def parse_selector(text: str) -> tuple[Requirement, ...]:
     Upstream: apimachinery/pkg/labels/selector.go (Parse); `<` and `>` are not supported.
     """
     if len(text) > SELECTOR_MAX_CHARS:
-        rule = f"is longer than {SELECTOR_MAX_CHARS:,} characters"
-        raise InputError(rule, field="--selector", value=cut_short(text))
+        problem = f"is longer than {SELECTOR_MAX_CHARS:,} characters"
+        raise InputError(problem, field="--selector", value=cut_short(text))
     found: list[Requirement] = []
     at = 0
     while at < len(text):
         match = _TERM.match(text, at)
         if match is None or match.end() == at:
-            rule = "is no label selector (as pool=a,env!=dev,gpu,!spot,tier in (x,y))"
-            raise InputError(rule, field="--selector", value=cut_short(text[at:]))
+            problem = "is no label selector (as pool=a,env!=dev,gpu,!spot,tier in (x,y))"
+            raise InputError(problem, field="--selector", value=cut_short(text[at:]))
         found.append(_requirement(match))
         at = match.end()
     return tuple(found)

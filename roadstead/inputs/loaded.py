@@ -62,8 +62,8 @@ def _with_gpu_devices(trace: Trace, digests: tuple[InputDigest, ...]) -> Loaded:
     loaded = inputs_of_trace(trace, digests)
     for identity, facts, _ in loaded.inputs.running:
         if facts.device_claims:
-            rule = "runs already, and the trace does not know on which GPUs"
-            raise InputError(rule, obj=f"Pod {identity.key}")
+            problem = "runs already, and the trace does not know on which GPUs"
+            raise InputError(problem, obj=f"Pod {identity.key}")
     pending, claims = ClaimMaker(devices.templates).with_claims(loaded.inputs.pending)
     return replace(
         loaded,

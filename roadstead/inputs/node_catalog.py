@@ -110,8 +110,8 @@ def _check_fields(
 ) -> None:
     for key in found:
         if key not in known:
-            rule = f"is not a field here (there are {', '.join(known)})"
-            raise InputError(rule, source=source, field=f"{at}.{key}".lstrip(".")[:120])
+            problem = f"is not a field here (there are {', '.join(known)})"
+            raise InputError(problem, source=source, field=f"{at}.{key}".lstrip(".")[:120])
 
 
 def _check_names_and_prices(shapes: tuple[CatalogShape, ...], source: str) -> None:
@@ -128,8 +128,10 @@ def _check_names_and_prices(shapes: tuple[CatalogShape, ...], source: str) -> No
         names.add(each.name)
     priced = [each.price_per_hour is not None for each in shapes]
     if any(priced) and not all(priced):
-        rule = "is missing: prices are given for all shapes or for none"
-        raise InputError(rule, source=source, field=f"shapes[{priced.index(False)}].pricePerHour")
+        problem = "is missing: prices are given for all shapes or for none"
+        raise InputError(
+            problem, source=source, field=f"shapes[{priced.index(False)}].pricePerHour"
+        )
 
 
 def _shape(found: object, source: str, at: str) -> CatalogShape:

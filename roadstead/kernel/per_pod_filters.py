@@ -26,9 +26,9 @@ _NO_ROWS: Rows = np.zeros(0, np.intp)
 class PerPodFilters:
     """The filters, and the rows that pass.
 
-    passes: bool[row], of these filters and of those that read NODE facts. _passing_static: of the
-    latter only. _positions: for each filter, the position in its sequence of changes up to which
-    `passes` includes them.
+    passes: bool[row], rows that pass these filters and the static ones. _passing_static: rows that
+    pass the static filters, which read only the node's own labels, taints and images. _positions:
+    for each filter, the number of its changes that `passes` includes.
     """
 
     def __init__(
@@ -38,7 +38,8 @@ class PerPodFilters:
         self._state = pre_filter.state
         self._plugins = filters_called_per_pod(evaluation)
         self._passing_static = passing_static
-        # Of plugins whose results cannot be updated by calling these filters.
+        # Version of the state that other extension points than Filter read. If it changes, calls of
+        # these filters cannot update the results.
         self._lasting_state = evaluation.profile.lasting_state_version(evaluation.pod)
         self._positions = [0] * len(self._plugins)
         self.passes: Bools = np.zeros(0, dtype=np.bool_)
@@ -66,7 +67,7 @@ class PerPodFilters:
             return np.flatnonzero(before != self.passes) if self.call_all() else None
         rows = self._changed_of(candidates)
         if rows is not None:
-            # A changed result is the opposite of the former one.
+            # Only rows whose result changed are here, so each new result is the opposite.
             self.passes[rows] = ~before[rows]
             self._positions = positions
         return rows
@@ -102,8 +103,8 @@ class PerPodFilters:
         table = self._evaluation.table
         positions: list[int] = []
         candidates: list[int] | None = []
-        for plugin, before in zip(self._plugins, self._positions, strict=True):
-            rows, position = plugin.changed_rows(table, before)
+        for plugin, start in zip(self._plugins, self._positions, strict=True):
+            rows, position = plugin.changed_rows(table, start)
             positions.append(position)
             if rows is None or candidates is None:
                 candidates = None
@@ -115,10 +116,11 @@ class PerPodFilters:
     def _passing(self, table: Table, passes: Bools) -> Bools | None:
         """Return which rows of a table pass all filters; None after an error.
 
-        passes: which rows pass the other filters; it is changed.
+        passes: rows that pass the static filters; updated in place.
         """
         for plugin in self._plugins:
             result = plugin.filter(self._state, self._evaluation.pod, table)
+            # codes: None if all rows pass; 0 for a row that passes, else the number of a status.
             if result.codes is None:
                 continue
             if not all(status.is_rejected for status in result.statuses):
@@ -145,8 +147,8 @@ def filters_called_per_pod(evaluation: Evaluation) -> list[FilterPlugin]:
 
 
 def is_called_per_pod(plugin: Plugin) -> bool:
-    """Whether a plugin is a filter that is called before each pod, for some pods."""
-    # Without a pod, only whether the method is overridden is known.
+    """Whether a plugin is a filter that may be called before each pod of some classes."""
+    # `reads_current` needs a pod; here only whether a plugin overrides it is known.
     plugin_type = type(plugin)
     return (
         issubclass(plugin_type, FilterPlugin)

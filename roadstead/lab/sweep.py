@@ -52,7 +52,7 @@ class Sweep:
         return [(values, seed) for values in self.points() for seed in self.seeds]
 
     def name_of(self, values: Mapping[str, Value]) -> str:
-        """The combination of a run, in words."""
+        """The swept parameters of a run with their values, for display."""
         return ", ".join(f"{name} {values[name]}" for name, _ in self.axes)
 
 
@@ -67,7 +67,7 @@ class SweepRun:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """The repeats of one combination: the values of the axes, and a band for each metric."""
+    """The runs of one combination: the values of the axes, and a band for each metric."""
 
     values: Mapping[str, Value]
     bands: Mapping[str, Band]
@@ -107,12 +107,12 @@ def make_sweep(
     for name, values in axes.items():
         parameter = study.parameter(name, source)
         if not 1 <= len(values) <= MAX_VALUES:
-            rule = f"has {len(values)} values (want 1 to {MAX_VALUES})"
-            raise InputError(rule, source=source, field=name)
+            problem = f"has {len(values)} values (want 1 to {MAX_VALUES})"
+            raise InputError(problem, source=source, field=name)
         if name in fixed:
             raise InputError("is both swept and fixed", source=source, field=name)
         parsed = tuple(parameter.parse(value, source) for value in values)
-        # Compared after parsing, by which 1 and 1.0 are one value.
+        # After parsing, 1 and 1.0 are equal.
         if len(set(parsed)) < len(parsed):
             raise InputError("has a value twice", source=source, field=name)
         parsed_axes.append((name, parsed))

@@ -109,7 +109,7 @@ class DecisionPath(Protocol):
     def explain(self, pod: PodInCycle) -> Explanation: ...
 
     def decide(self, pods: Sequence[PodInCycle]) -> list[Decision]:
-        """Decide a number of pods from the first on, at least one, and place them.
+        """Decide and place pods from the first on, at least one; call again for the others.
 
         Raises UnsupportedError, and changes nothing, if it can decide none.
         """
@@ -206,8 +206,8 @@ class BatchPath(PlainPath):
     def decide(self, pods: Sequence[PodInCycle]) -> list[Decision]:
         """Decide one batch, up to a pod that ends it, such as one without a feasible node."""
         table = self.table
-        # As upstream before each pod: data of a row about other nodes (how many of them have its
-        # images) is that of the snapshot after the row's last change.
+        # As upstream, before each pod: a row's data about other nodes (how many of them have its
+        # images) is renewed only if the row changed since the last snapshot.
         take_snapshot(table, table.arrived)
         pods = self._batch_builder.next_batch(pods)
         batch = self._batch_builder.begin(pods)
@@ -315,6 +315,7 @@ class WorkersPath(BatchPath):
         """Have workers score new classes, then decide as without workers."""
         pods_in_batch = self._batch_builder.next_batch(pods)
         if unscored := self._batch_builder.missing_classes(pods_in_batch):
+            # Without a usable answer of the workers there are no results: the scheduler scores.
             for pod, results in zip(unscored, self._workers.score(unscored), strict=False):
                 self._batch_builder.store_worker_results(pod.signature, results)
         decisions = super().decide(pods)

@@ -132,8 +132,8 @@ def is_default_toleration(toleration: Toleration) -> bool:
     return any(toleration is added for added in _DEFAULT_TOLERATIONS)
 
 
-def _refusal(pod: Pod, source: str, field: str, rule: str, value: str = "") -> InputError:
-    return InputError(rule, source=source, obj=name_in_errors(pod), field=field, value=value)
+def _refusal(pod: Pod, source: str, field: str, problem: str, value: str = "") -> InputError:
+    return InputError(problem, source=source, obj=name_in_errors(pod), field=field, value=value)
 
 
 def _priority(pod: Pod, classes: Mapping[str, PriorityClass], source: str) -> dict[str, object]:
@@ -145,8 +145,8 @@ def _priority(pod: Pod, classes: Mapping[str, PriorityClass], source: str) -> di
         return {"priority": SYSTEM_PRIORITIES[name]}
     found = classes.get(name) if name else _global_default(classes)
     if found is None and name:
-        rule = "is not a priority class among the manifests"
-        raise _refusal(pod, source, "spec.priorityClassName", rule, f'"{name[:80]}"')
+        problem = "is not a priority class among the manifests"
+        raise _refusal(pod, source, "spec.priorityClassName", problem, f'"{name[:80]}"')
     if found is None:
         return {"priority": 0}
     preemption = pod.spec.preemption_policy or found.preemption_policy

@@ -112,8 +112,10 @@ def _check_total(manifests: Manifests) -> None:
     for workload, replicas in wanted:
         total += replicas
         if total > PODS_MAX:
-            rule = f"makes the pods of all workloads more than {PODS_MAX}"
-            raise InputError(rule, obj=name_in_errors(workload), field="spec", value=str(replicas))
+            problem = f"makes the pods of all workloads more than {PODS_MAX}"
+            raise InputError(
+                problem, obj=name_in_errors(workload), field="spec", value=str(replicas)
+            )
 
 
 def _replicas(

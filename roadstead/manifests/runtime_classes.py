@@ -26,7 +26,10 @@ class RuntimeClasses:
         self._missing: Counter[str] = Counter()
 
     def applied_to(self, spec: PodSpec, key: str) -> PodSpec:
-        """Return the spec with its class applied; RefusedError for a conflict. key: of the pod."""
+        """Return the spec with the overhead, node selector and tolerations of its class.
+
+        key: namespace/name of the pod. Raises RefusedError if the two contradict each other.
+        """
         name = spec.runtime_class_name
         if not name:
             return spec
@@ -44,8 +47,8 @@ class RuntimeClasses:
             changes["overhead"] = overhead
         added, own = runtime.scheduling.node_selector, spec.node_selector
         if conflict := [key for key in added if own.get(key, added[key]) != added[key]]:
-            rule = f"contradicts RuntimeClass {cut_short(name)} in {cut_short(conflict[0])}"
-            raise RefusedError(f"spec.nodeSelector {rule}")
+            reason = f"contradicts RuntimeClass {cut_short(name)} in {cut_short(conflict[0])}"
+            raise RefusedError(f"spec.nodeSelector {reason}")
         if not added.items() <= own.items():
             changes["node_selector"] = {**own, **added}
         more = [e for e in runtime.scheduling.tolerations if e not in spec.tolerations]
@@ -57,9 +60,9 @@ class RuntimeClasses:
         return spec.model_copy(update=changes)
 
     def notes(self) -> Iterator[str]:
-        """Yield a note on each class that pods name and the cluster does not have."""
+        """Yield a note for each runtime class that pods name and the cluster lacks."""
         for name, count in sorted(self._missing.items()):
             yield (
-                f"Not known: RuntimeClass {name} of {count:,} pod{'s' * (count > 1)}, with its "
-                "overhead and where it may run."
+                f"RuntimeClass {name} of {count:,} pod{'s' * (count > 1)} is not in the cluster: "
+                "its overhead, node selector and tolerations are not applied."
             )

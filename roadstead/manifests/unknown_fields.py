@@ -257,7 +257,7 @@ def _errors_of(found: object, type_name: str, where: str) -> Iterator[InputError
         if name not in known:
             close = get_close_matches(str(name), known, n=1, cutoff=0.6)
             hint = f" (did you mean {close[0]}?)" if close else ""
-            rule = f"is no field that Kubernetes has{hint}"
-            yield InputError(rule, field=where, value=cut_short(name))
+            problem = f"is no field that Kubernetes has{hint}"
+            yield InputError(problem, field=where, value=cut_short(name))
         elif known[name]:
             yield from _errors_of(value, known[name], f"{where}.{name}")

@@ -1,9 +1,9 @@
 """Partitions of nodes by zone (mode `partitioned`): large zones are split, small ones share one.
 
 The nodes at the start are assigned together (`assign_first`): zones in order of size go to the
-partition with the fewest nodes, and a zone larger than a fair share is split first. A node added
-later joins the smallest partition that has its zone and less than a fair share, or the smallest
-of all.
+partition with the fewest nodes, and a zone larger than a fair share (nodes divided by partitions,
+rounded up) is split first. A node added later joins the smallest partition that has its zone and
+less than a fair share, or the smallest of all.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Partitioning:
         return assigned
 
     def assign(self, facts: NodeFacts) -> int:
-        """Assign a new node; return its partition, which a node with changed facts keeps."""
+        """Return the partition of a node; a new one is assigned, a changed one keeps its own."""
         known = self._partition_of.get(facts.name)
         if known is not None:
             return known[0]
@@ -68,7 +68,7 @@ class Partitioning:
         return partition
 
     def assign_all(self, nodes: NodeList) -> list[Rows]:
-        """Assign new nodes, the first by `assign_first`; return each partition's list indices."""
+        """Assign nodes, the first ones by `assign_first`; return the indices of each partition."""
         if not any(self.sizes):
             self.assign_first(nodes)
         partitions = np.array([self.assign(facts) for facts in nodes], dtype=np.intp)

@@ -13,14 +13,16 @@ if TYPE_CHECKING:
     from arro3.core import Table
 
 ChangeKind = Literal["tolerate", "drop", "reduce", "preempt"]
+"""Add tolerations; drop a restriction, such as a label of the node selector; reduce a request; let
+the pod preempt others."""
 
 
 @dataclass(frozen=True, slots=True)
 class FitSpec:
     """A pod whose replicas are counted, as one argument of the command names it.
 
-    name: as the user wrote it. pod: the key of the pod whose facts the replicas have. ratio:
-    replicas in one set (web=3 db=1: three and one). replicas: those that fit.
+    name: as the user wrote it. pod: the key of the pod that the replicas copy. ratio: its replicas
+    in each set (3 for web=3). replicas: number of those that fit.
     """
 
     name: str
@@ -58,8 +60,9 @@ class Refusal:
 class AdmittingChange:
     """A change of the pod with which the scheduler places it.
 
-    kinds: of each part. text: for display. node: where the scheduler placed the pod. share: for a
-    reduced resource, the part of the request that is dropped. evicts: keys of preempted pods.
+    kinds: one for each part. text: for display. node: where the scheduler placed the pod. share:
+    the reduction divided by the request, added up over reduced resources. evicts: keys of preempted
+    pods.
     """
 
     kinds: tuple[ChangeKind, ...]
@@ -75,13 +78,13 @@ class AdmittingChange:
 
 @dataclass(frozen=True, slots=True)
 class FitResult:
-    """The answer. source: description of the input, for display. rounds: complete sets of replicas.
+    """The answer. source: description of the input, for display. rounds: number of complete sets.
 
     is_limited: the count stopped at its limit, so more may fit. nodes: those with replicas, most
     replicas first. next: why the next replica does not fit; None if the count stopped at its
-    limit. changes: smallest first. placed, pending: pods of the input, which are placed first.
-    tried: number of changes that were tried by scheduling. is_total: the given pending pods of the
-    specs are among the replicas.
+    limit. changes: smallest first. placed, pending: numbers of the input's pods that were placed,
+    or refused, before the count. tried: number of changes that were tried. is_total: the input's
+    pending pods of the specs are counted as replicas.
     """
 
     source: str

@@ -74,8 +74,8 @@ def check_directory(directory: Path) -> None:
     Also raised for a directory that cannot be created or written.
     """
     if not all(map(is_journal, entries(directory))) and not _is_ours(directory / RUN_FILE):
-        rule = f"holds files, but no {RUN_FILE} of Roadstead; name an empty or new directory"
-        raise InputError(rule, source=str(directory))
+        problem = f"holds files, but no {RUN_FILE} of Roadstead; name an empty or new directory"
+        raise InputError(problem, source=str(directory))
 
 
 def holds_results(directory: Path) -> bool:

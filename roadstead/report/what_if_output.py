@@ -47,11 +47,11 @@ def check_answer_folder(folder: Path, *, may_replace: bool, flag: str) -> None:
     """
     found = entries(folder)
     if not all(each.name in FILES for each in found):
-        rule = "holds files that no what-if command wrote; name an empty or new directory"
-        raise InputError(rule, source=str(folder))
+        problem = "holds files that no what-if command wrote; name an empty or new directory"
+        raise InputError(problem, source=str(folder))
     if found and not may_replace:
-        rule = f"holds another answer; {flag} replaces it"
-        raise InputError(rule, source=str(folder))
+        problem = f"holds another answer; {flag} replaces it"
+        raise InputError(problem, source=str(folder))
 
 
 def write_answer(folder: Path, files: AnswerFiles) -> None:

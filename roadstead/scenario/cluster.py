@@ -156,9 +156,9 @@ def _share(budget: PodDisruptionBudget, field: str, value: int | str | None) -> 
     return Share(found)
 
 
-def _refused(budget: PodDisruptionBudget, field: str, value: object, rule: str) -> InputError:
+def _refused(budget: PodDisruptionBudget, field: str, value: object, problem: str) -> InputError:
     where = f"spec.{field}"
-    return InputError(rule, obj=name_in_errors(budget), field=where, value=cut_short(value))
+    return InputError(problem, obj=name_in_errors(budget), field=where, value=cut_short(value))
 
 
 def _claim_templates(manifests: Manifests) -> tuple[tuple[str, ClaimSpec], ...]:

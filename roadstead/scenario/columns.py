@@ -34,16 +34,16 @@ def read_times(path: Path, column: str, unit: str) -> NDArray[np.int64]:
     try:
         header = next(reader, [])
         if header.count(column) != 1:
-            rule = f"must be once in the header ({cut_short(','.join(header))})"
-            raise InputError(rule, source=source, obj="line 1", field=column)
+            problem = f"must be once in the header ({cut_short(','.join(header))})"
+            raise InputError(problem, source=source, obj="line 1", field=column)
         place = header.index(column)
         for cells in reader:
             if not cells:
                 continue
             where = f"line {reader.line_num}"
             if len(cells) != len(header):
-                rule = f"has {len(cells)} cells for {len(header)} columns"
-                raise InputError(rule, source=source, obj=where)
+                problem = f"has {len(cells)} cells for {len(header)} columns"
+                raise InputError(problem, source=source, obj=where)
             if len(times) >= ROWS_MAX:
                 raise InputError(f"is past the limit of {ROWS_MAX} rows", source=source, obj=where)
             times.append(_micros(cells[place], unit, source, where, column))
@@ -57,12 +57,12 @@ def read_times(path: Path, column: str, unit: str) -> NDArray[np.int64]:
 
 def _micros(text: str, unit: str, source: str, where: str, column: str) -> int:
     number = _NUMBER.fullmatch(text.strip())
-    rule = f'is not a number of {unit} (want e.g. "90", "1.5")'
+    problem = f'is not a number of {unit} (want e.g. "90", "1.5")'
     if number is not None:
         whole, fraction = number.groups(default="")
         scale = UNITS_US[unit]
         micros: int = int(whole) * scale + int(fraction or 0) * scale // 10 ** len(fraction)
         if micros <= LONGEST_US:
             return micros
-        rule = f"is more than 100 years in {unit}"
-    raise InputError(rule, source=source, obj=where, field=column, value=cut_short(text))
+        problem = f"is more than 100 years in {unit}"
+    raise InputError(problem, source=source, obj=where, field=column, value=cut_short(text))

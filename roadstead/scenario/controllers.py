@@ -133,8 +133,8 @@ class ControllerCompiler:
         # scenario ever sets is bounded.
         max_replicas = max([replicas, *(step.replicas for step in getattr(entry, "scale", ()))])
         if kind == "StatefulSet" and max_replicas > ORDINALS_MAX:
-            rule = f"is more than a StatefulSet of a scenario may have ({ORDINALS_MAX:,} pods)"
-            raise self.file.error(at, rule, max_replicas)
+            problem = f"is more than a StatefulSet of a scenario may have ({ORDINALS_MAX:,} pods)"
+            raise self.file.error(at, problem, max_replicas)
         owners = [_controller(kind, meta, each, max_replicas) for each in revisions]
         plans = [self._revision(*pair) for pair in zip(owners, revisions, strict=True)]
         plan = ControllerPlan(

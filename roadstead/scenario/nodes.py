@@ -79,8 +79,8 @@ class NodeCompiler:
             prefix = f"{base}-{number}"
         self.prefixes.add(prefix)
         if rules := subdomain_errors(f"{prefix}-00000"):
-            rule = f"makes names of nodes that are not allowed: {'; '.join(rules)}"
-            raise self.file.error((*at, "name"), rule, prefix)
+            problem = f"makes names of nodes that are not allowed: {'; '.join(rules)}"
+            raise self.file.error((*at, "name"), problem, prefix)
         # Checked before the nodes are generated, which takes seconds.
         self._check_count(len(self.origin_of) + entry.nodes, at)
         if entry.shape == OPENB:
@@ -96,8 +96,8 @@ class NodeCompiler:
         for node in nodes:
             other = self.origin_of.setdefault(node.name, where)
             if other != where:
-                rule = f"has a node of the name {cut_short(node.name)}, as {other} has"
-                raise self.file.error(at, rule)
+                problem = f"has a node of the name {cut_short(node.name)}, as {other} has"
+                raise self.file.error(at, problem)
         self._check_count(len(self.origin_of), at)
         self.nodes += nodes
         return tuple(nodes)
@@ -197,8 +197,8 @@ class NodeCompiler:
         if isinstance(event, TaintEvent):
             where, entry = (*at, "taint"), event.taint
             if rules := qualified_name_errors(entry.key):
-                rule = f"is not a key of a taint: {'; '.join(rules)}"
-                raise self.file.error((*where, "key"), rule, entry.key)
+                problem = f"is not a key of a taint: {'; '.join(rules)}"
+                raise self.file.error((*where, "key"), problem, entry.key)
             taint = Taint(entry.key, entry.value, entry.effect)
             return replace(plan, action="taint", target=self._target(entry, where), taint=taint)
         if isinstance(event, LoseEvent):

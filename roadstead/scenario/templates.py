@@ -88,10 +88,10 @@ class TemplateObject:
             raise self._refusal(path, f"must be a percentage, or a number from 0 to {SHARE_MAX}")
         return found
 
-    def _refusal(self, path: Sequence[str], rule: str) -> InputError:
+    def _refusal(self, path: Sequence[str], problem: str) -> InputError:
         field, value = ".".join(path), cut_short(self.value_at(path))
         obj = name_in_errors(self.manifest)
-        return InputError(rule, source=self.source, obj=obj, field=field, value=value)
+        return InputError(problem, source=self.source, obj=obj, field=field, value=value)
 
 
 class Templates:
@@ -169,8 +169,8 @@ class Templates:
             ) from error
         objects = [(each, template_of(each)) for each in _objects(manifests)]
         if len(objects) != 1:
-            rule = f"holds {len(objects)} objects with a pod template (want one)"
-            raise InputError(rule, source=source)
+            problem = f"holds {len(objects)} objects with a pod template (want one)"
+            raise InputError(problem, source=source)
         self.notes |= dict.fromkeys(f"Left out: {each}" for each in manifests.unknown)
         ((found, template),) = objects
         document = _document_of(text, source, type(found).__name__)
@@ -185,23 +185,25 @@ class Templates:
         defaulted = default_pod(pod, self._priority_classes, source=template.source)
         created = create(self._cluster, [defaulted], [])
         for refused in created.refused:
-            rule = f"would not be created: {refused.reason}"
-            raise InputError(rule, source=template.source, obj=name_in_errors(refused.manifest))
+            problem = f"would not be created: {refused.reason}"
+            raise InputError(problem, source=template.source, obj=name_in_errors(refused.manifest))
         (admitted,) = created.pods
         for volume in admitted.spec.volumes:
             if volume.ephemeral is not None:
-                rule = "is ephemeral: a scenario does not create a claim for each pod"
+                problem = "is ephemeral: a scenario does not create a claim for each pod"
                 where = f"spec.volumes: {volume.name}"
-                raise InputError(rule, source=template.source, obj=name_in_errors(pod), field=where)
+                raise InputError(
+                    problem, source=template.source, obj=name_in_errors(pod), field=where
+                )
         for index, claim in enumerate(admitted.spec.resource_claims):
             name = claim.resource_claim_template_name
             # `create` writes a status for each claim whose template it found.
             found = {each.name for each in admitted.status.resource_claim_statuses}
             if name is not None and claim.name not in found:
-                rule = "names no ResourceClaimTemplate of the cluster"
+                problem = "names no ResourceClaimTemplate of the cluster"
                 where = f"spec.resourceClaims[{index}].resourceClaimTemplateName"
                 obj, value = name_in_errors(pod), cut_short(name)
-                raise InputError(rule, source=template.source, obj=obj, field=where, value=value)
+                raise InputError(problem, source=template.source, obj=obj, field=where, value=value)
         if admitted.spec.node_name:
             raise InputError(
                 "must be empty: the scheduler places the pods of a scenario",

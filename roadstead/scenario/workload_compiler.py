@@ -166,8 +166,8 @@ class WorkloadCompiler:
         plan = self.controllers.plan(len(self.plans), kind, controller, where, durations)
         for other in self.plans:
             if (other.kind, other.namespace, other.name) == (kind, plan.namespace, plan.name):
-                rule = f"is also the name of another {kind} of the namespace {plan.namespace}"
-                raise self.file.error((*where, "name"), rule, plan.name)
+                problem = f"is also the name of another {kind} of the namespace {plan.namespace}"
+                raise self.file.error((*where, "name"), problem, plan.name)
         self.plans.append(plan)
 
     def _times(self, entry: schema.Arrivals, at: KeyPath) -> ArrivalTimes:

@@ -126,8 +126,8 @@ def explain_at(
     engine, nominated = _play_until(scenario, variant, at_us, compiled_kernel, on_progress)
     pod = next((each for each in engine.pods.values() if each.number == number), None)
     if pod is None:
-        rule = "is no time at which the pod exists"
-        raise InputError(rule, source="--at", value=time_text(at_us))
+        problem = "is no time at which the pod exists"
+        raise InputError(problem, source="--at", value=time_text(at_us))
     explanation = engine.cluster.explain(
         (pod.identity, pod.facts), nominated=nominated.get(number, "")
     )
@@ -170,8 +170,8 @@ def _play_until(
 ) -> tuple[Engine, dict[int, str]]:
     """Play a run up to a time; return its engine, and nominated nodes by the pods' numbers."""
     if at_us > scenario.horizon_us:
-        rule = f"is after the end of the run ({time_text(scenario.horizon_us)})"
-        raise InputError(rule, source="--at", value=time_text(at_us))
+        problem = f"is after the end of the run ({time_text(scenario.horizon_us)})"
+        raise InputError(problem, source="--at", value=time_text(at_us))
     recorder = _NominationRecorder()
     engine = prepare_engine(scenario, variant, recorder, compiled_kernel, _no_clock)
     engine.run(on_progress, until_us=at_us)

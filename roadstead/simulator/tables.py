@@ -164,8 +164,8 @@ class TableWriter:
         self._rows.append(row)
         if len(self._rows) >= self._next_write:
             if self.rows + len(self._rows) > self._max_rows:
-                rule = f"table {self._name} has more than {self._max_rows:,} rows"
-                raise LimitExceededError(f"{rule} (limits.rows)")
+                problem = f"table {self._name} has more than {self._max_rows:,} rows"
+                raise LimitExceededError(f"{problem} (limits.rows)")
             self._write()
             self._next_write = min(PART_ROWS, self._max_rows + 1 - self.rows)
 

@@ -275,8 +275,8 @@ class VirtualCluster:
             table.withdraw(nominated, pod_class)
         profile = self._run.profiles.get(facts.scheduler_name)
         if profile is None:
-            rule = f"is not a profile of the configuration ({', '.join(self._run.profiles)})"
-            raise InputError(rule, obj=f'Pod "{identity.key}"', value=facts.scheduler_name)
+            problem = f"is not a profile of the configuration ({', '.join(self._run.profiles)})"
+            raise InputError(problem, obj=f'Pod "{identity.key}"', value=facts.scheduler_name)
         cycle = PlainCycle(table, self._run.profiles, TieBreak(settings.tie_break, settings.seed))
         signature = profile.signature_of(pod_class, identity.uid)
         return cycle.explain(PodInCycle(identity.uid, identity.key, pod_class, signature))

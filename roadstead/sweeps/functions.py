@@ -50,8 +50,8 @@ def _prepare(function: str, shared: bytes) -> RunTask:
     if run is None:
         path = FUNCTIONS.get(function)
         if path is None:
-            rule = f"is none of {', '.join(FUNCTIONS)}"
-            raise InputError(rule, source="sweep", field="function", value=cut_short(function))
+            problem = f"is none of {', '.join(FUNCTIONS)}"
+            raise InputError(problem, source="sweep", field="function", value=cut_short(function))
         _prepared.clear()
         run = _prepared[key] = resolve_name(path)(_mapping(shared))
     return run

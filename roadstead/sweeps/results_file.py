@@ -94,8 +94,8 @@ class ResultsFile:
             # One write: a process that is killed leaves whole lines, but for the last.
             written = self._file.write(line)
         except OSError as error:
-            rule = f"cannot be written: {error.strerror}"
-            raise InputError(rule, source=str(self._path)) from error
+            problem = f"cannot be written: {error.strerror}"
+            raise InputError(problem, source=str(self._path)) from error
         if written != len(line):
             raise InputError("cannot be written: the disk is full", source=str(self._path))
 
@@ -111,8 +111,8 @@ def refuse_unfinished(path: Path) -> None:
     with path.open("rb") as file:
         found = _read(file, path)
     if found is not None and len(found[1]) < int(str(found[0]["tasks"])):
-        rule = f"holds an unfinished sweep: continue it with --resume, or {REMEDY}"
-        raise InputError(rule, source=str(path))
+        problem = f"holds an unfinished sweep: continue it with --resume, or {REMEDY}"
+        raise InputError(problem, source=str(path))
 
 
 def _locked(path: Path) -> BinaryIO:
@@ -146,15 +146,15 @@ def _read(file: BinaryIO, path: Path) -> tuple[dict[str, Plain], dict[int, Plain
     header = _json_object(lines[0], path, 1)
     total = _count_or_none(header.get("tasks"))
     if header.get("format") != FORMAT or header.get("version") != VERSION or total is None:
-        rule = f"is no file of results of a sweep (format {FORMAT}, version {VERSION})"
-        raise InputError(rule, source=str(path))
+        problem = f"is no file of results of a sweep (format {FORMAT}, version {VERSION})"
+        raise InputError(problem, source=str(path))
     results: dict[int, Plain] = {}
     for number, line in enumerate(lines[1:], 2):
         row = _json_object(line, path, number)
         task = _count_or_none(row.get("task"))
         if task is None or task >= total or "result" not in row:
-            rule = f"must have a result, and a task below {total}"
-            raise InputError(rule, source=str(path), field=f"line {number}")
+            problem = f"must have a result, and a task below {total}"
+            raise InputError(problem, source=str(path), field=f"line {number}")
         results[task] = row["result"]
     return header, results
 
@@ -167,8 +167,8 @@ def _count_or_none(value: object) -> int | None:
 
 def _json_object(line: bytes, path: Path, number: int) -> dict[str, Plain]:
     if len(line) > LINE_MAX_BYTES:
-        rule = f"is longer than {LINE_MAX_BYTES:,} bytes"
-        raise InputError(rule, source=str(path), field=f"line {number}")
+        problem = f"is longer than {LINE_MAX_BYTES:,} bytes"
+        raise InputError(problem, source=str(path), field=f"line {number}")
     try:
         found = json.loads(line)
     except NOT_JSON as error:
@@ -189,10 +189,10 @@ def _check_same(stored: Mapping[str, Plain], wanted: Mapping[str, Plain], path: 
             if plan.get(key) != wanted_plan.get(key):
                 stored_text = cut_short(json.dumps(plan.get(key)))
                 text = cut_short(json.dumps(wanted_plan.get(key)))
-                rule = f"was begun with {stored_text}, and this command has {text}: {REMEDY}"
-                raise InputError(rule, source=str(path), field=key)
-    rule = f"was begun by other code of Roadstead, whose results may differ: {REMEDY}"
-    raise InputError(rule, source=str(path))
+                problem = f"was begun with {stored_text}, and this command has {text}: {REMEDY}"
+                raise InputError(problem, source=str(path), field=key)
+    problem = f"was begun by other code of Roadstead, whose results may differ: {REMEDY}"
+    raise InputError(problem, source=str(path))
 
 
 def _as_json(header: Mapping[str, Plain]) -> dict[str, Plain]:

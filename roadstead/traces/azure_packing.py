@@ -127,17 +127,17 @@ class AzureReader:
             chosen = min((key for key in counts if counts[key] == largest), key=str)  # type: ignore[assignment]
             self._sink.notes.append(f"shares are those of machine {cut_short(chosen)}")
         if chosen not in of_machine:
-            rule = f"is none of the machines {', '.join(sorted(map(str, of_machine)))[:200]}"
-            raise InputError(rule, source=self._source, field="--machine", value=str(chosen))
+            problem = f"is none of the machines {', '.join(sorted(map(str, of_machine)))[:200]}"
+            raise InputError(problem, source=self._source, field="--machine", value=str(chosen))
         self._shares = of_machine[chosen]
 
     def _share(self, where: str, name: str, share: object) -> float:
         if share is None:
             return 0.0
         if type(share) not in (int, float) or not 0 <= float(share) <= 1000:  # type: ignore[arg-type]
-            rule = "is not a share of a machine (want a number from 0)"
+            problem = "is not a share of a machine (want a number from 0)"
             raise InputError(
-                rule, source=self._source, obj=where, field=name, value=cut_short(share)
+                problem, source=self._source, obj=where, field=name, value=cut_short(share)
             )
         return float(share)  # type: ignore[arg-type]
 
@@ -198,10 +198,10 @@ class AzureReader:
             raise self._error(vm, column, days, "is more than 292 years (int64 nanoseconds)")
         return round(days * DAY_S * S_MS)
 
-    def _error(self, vm: VmRow, column: str, value: object, rule: str) -> InputError:
+    def _error(self, vm: VmRow, column: str, value: object, problem: str) -> InputError:
         where = f"vm row {vm.row}"
         return InputError(
-            rule, source=self._source, obj=where, field=column, value=cut_short(value)
+            problem, source=self._source, obj=where, field=column, value=cut_short(value)
         )
 
 

@@ -107,12 +107,14 @@ class _Bounded(io.RawIOBase):
 
     def _check(self) -> None:
         if self.expanded_bytes > EXPANDED_MAX_BYTES:
-            rule = f"expands to more than {EXPANDED_MAX_BYTES} bytes"
-            raise InputError(rule, source=self.source)
+            problem = f"expands to more than {EXPANDED_MAX_BYTES} bytes"
+            raise InputError(problem, source=self.source)
         allowed_bytes = max(RATIO_FREE_BYTES, RATIO_MAX * self.packed.read_bytes)
         if self.expanded_bytes > allowed_bytes:
-            rule = f"expands to more than {RATIO_MAX} times its size ({self.expanded_bytes} bytes)"
-            raise InputError(rule, source=self.source)
+            problem = (
+                f"expands to more than {RATIO_MAX} times its size ({self.expanded_bytes} bytes)"
+            )
+            raise InputError(problem, source=self.source)
 
 
 @contextmanager
@@ -183,8 +185,8 @@ def read_lines(path: Path, meter: ProgressMeter) -> Iterator[tuple[int, str]]:
         while line := file.readline(LINE_MAX_BYTES + 1):
             number += 1
             if len(line) > LINE_MAX_BYTES:
-                rule = f"is longer than {LINE_MAX_BYTES} bytes"
-                raise InputError(rule, source=str(path), obj=f"line {number}")
+                problem = f"is longer than {LINE_MAX_BYTES} bytes"
+                raise InputError(problem, source=str(path), obj=f"line {number}")
             try:
                 yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
             except UnicodeDecodeError:
@@ -203,8 +205,8 @@ def required_file(folder: Path, stem: str) -> Path:
     """Return the file of a table that must be there; InputError if it is not."""
     path = table_file(folder, stem)
     if path is None:
-        rule = f"has no file {stem}.csv, {stem}.csv.gz or {stem}.tar.gz"
-        raise InputError(rule, source=str(folder))
+        problem = f"has no file {stem}.csv, {stem}.csv.gz or {stem}.tar.gz"
+        raise InputError(problem, source=str(folder))
     return path
 
 

@@ -1,4 +1,4 @@
-"""Values of JSON from outside, read by name with errors that name line, field and value."""
+"""JSON values of trace files, read by name, with errors that name line, field and value."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from roadstead.protocol.errors import InputError, cut_short
 from roadstead.traces.files import ProgressMeter, open_bytes, read_lines
 
 VALUE_MAX_CHARS = 64 << 20
-"""The longest single object of an array."""
+"""Maximum length of one object of an array."""
 
 CHUNK_BYTES = 1 << 20
 REAL_MAX = sys.float_info.max
@@ -24,14 +24,14 @@ class JsonRow:
     def __init__(self, source: str, line: int, value: object, *, where: str = "") -> None:
         self.source, self.line, self._where = source, line, where or f"line {line}"
         if not isinstance(value, dict):
-            rule = "is not an object"
-            raise InputError(rule, source=source, obj=self._where, value=cut_short(value))
+            problem = "is not an object"
+            raise InputError(problem, source=source, obj=self._where, value=cut_short(value))
         self._value = cast("Mapping[str, object]", value)
 
-    def error(self, field: str, rule: str) -> InputError:
+    def error(self, field: str, problem: str) -> InputError:
         """Return an error that names the field."""
         value = cut_short(self._value.get(field))
-        return InputError(rule, source=self.source, obj=self._where, field=field, value=value)
+        return InputError(problem, source=self.source, obj=self._where, field=field, value=value)
 
     def get(self, field: str) -> object:
         return self._value.get(field)
@@ -126,13 +126,14 @@ def read_json_array(path: Path, meter: ProgressMeter) -> Iterator[JsonRow]:
         number = 0
         while (char := chars.peek()) != "]":
             if number and char != ",":
-                raise InputError("wants a comma here", source=source, obj=f"object {number + 1}")
+                obj = f"object {number + 1}"
+                raise InputError("lacks a comma before it", source=source, obj=obj)
             chars.skip(1 if number else 0)
             number += 1
             yield JsonRow(source, number, chars.value(number), where=f"object {number}")
         chars.skip(1)
         if not chars.is_at_end():
-            raise InputError("goes on after the end of its array", source=source)
+            raise InputError("has text after the end of its array", source=source)
 
 
 class _Chars:
@@ -160,7 +161,7 @@ class _Chars:
         self._text = self._text[count:]
 
     def value(self, number: int) -> object:
-        """Return the next value; while it is not complete, read as much again as there is."""
+        """Return the next value; while it is incomplete, read as much again as there is."""
         where = f"object {number}"
         self.peek()
         while True:
@@ -171,11 +172,11 @@ class _Chars:
             except ValueError as error:
                 if not self._read_more(len(self._text)):
                     reason = str(error).partition(":")[0]
-                    rule = f"is not JSON, or cut short: {reason}"
-                    raise InputError(rule, source=self._source, obj=where) from None
+                    problem = f"is not JSON, or cut short: {reason}"
+                    raise InputError(problem, source=self._source, obj=where) from None
                 if len(self._text) > VALUE_MAX_CHARS:
-                    rule = f"is no JSON within {VALUE_MAX_CHARS} characters"
-                    raise InputError(rule, source=self._source, obj=where) from None
+                    problem = f"is no JSON within {VALUE_MAX_CHARS} characters"
+                    raise InputError(problem, source=self._source, obj=where) from None
             else:
                 self._text = self._text[end:]
                 return cast("object", value)
@@ -185,7 +186,7 @@ class _Chars:
         content = self._undecoded + self._read(max(CHUNK_BYTES, at_least))
         if content == self._undecoded:
             return False
-        # A character may be cut in two: its bytes wait for the next ones.
+        # The last character may be incomplete: its bytes are decoded with the next ones.
         cut = next((n for n in range(1, 4) if content[-n:][:1] >= b"\xc0"), 0)
         self._undecoded = content[-cut:] if cut else b""
         try:

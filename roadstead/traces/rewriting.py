@@ -96,8 +96,8 @@ def _without_gang(add: Callable[[PodFacts], int]) -> Callable[[PodFacts], int]:
 
     def checked(facts: PodFacts) -> int:
         if facts.pod_group is not None:
-            rule = "is a gang, whose pods cannot be chosen one by one"
-            raise InputError(rule, field="pods.class", value=cut_short(facts.pod_group.name))
+            problem = "is a gang, whose pods cannot be chosen one by one"
+            raise InputError(problem, field="pods.class", value=cut_short(facts.pod_group.name))
         return add(facts)
 
     return checked

@@ -29,11 +29,11 @@ class Row:
     cells: Sequence[str]
     columns: Mapping[str, int]
 
-    def error(self, column: str, rule: str) -> InputError:
+    def error(self, column: str, problem: str) -> InputError:
         """Return an error that names the cell."""
         value = cut_short(self.text(column))
         return InputError(
-            rule, source=self.source, obj=f"line {self.line}", field=column, value=value
+            problem, source=self.source, obj=f"line {self.line}", field=column, value=value
         )
 
     def text(self, column: str) -> str:
@@ -105,8 +105,8 @@ def read_table(
 
 def _row(source: str, line: int, cells: Sequence[str], index_of: Mapping[str, int]) -> Row:
     if len(cells) != len(index_of):
-        rule = f"has {len(cells)} cells for {len(index_of)} columns"
-        raise InputError(rule, source=source, obj=f"line {line}")
+        problem = f"has {len(cells)} cells for {len(index_of)} columns"
+        raise InputError(problem, source=source, obj=f"line {line}")
     return Row(source, line, cells, index_of)
 
 
@@ -132,8 +132,8 @@ def _header(source: str, cells: Sequence[str]) -> dict[str, int]:
     names = [cell.strip() for cell in cells]
     twice = next((name for name, count in Counter(names).items() if count > 1), None)
     if twice is not None:
-        rule = "is twice in the header"
-        raise InputError(rule, source=source, obj="line 1", value=cut_short(twice))
+        problem = "is twice in the header"
+        raise InputError(problem, source=source, obj="line 1", value=cut_short(twice))
     return {name: index for index, name in enumerate(names)}
 
 

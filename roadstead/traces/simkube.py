@@ -3,13 +3,14 @@
 Schema: https://github.com/acrlabs/simkube, sk-core/src/trace/mod.rs, format version 2, written by
 `rmp_serde::to_vec_named`: a msgpack map with `version`, `config`, `index`, `events` (each with `ts`
 in seconds, `applied_objs` and `deleted_objs`, which are Kubernetes objects) and `pod_lifecycles`
-(a map from [group/version.kind, namespace/name] of an owner to a map from a hash to lists of
-"Empty", {"Running": start} or {"Finished": [start, end]}).
+(a map from [group/version.kind, namespace/name] of an owner to a map from a hash of a pod's spec
+to a list of lifetimes: "Empty", {"Running": start} or {"Finished": [start, end]}).
 
-The mapping: an applied workload becomes the pods that its controllers create; applied again with
-more or fewer replicas, or another template, its pods change. The n-th pod of an owner runs as its
-n-th recorded lifetime, again from the first after the last, as in SimKube. A cron job becomes one
-pod for each recorded lifetime. Volumes, daemon sets and kinds without pods are left out.
+An applied workload becomes the pods that its controllers create. When it is applied again, pods
+that it no longer has, or that changed, are deleted, and missing ones are created. The n-th pod of
+an owner has the owner's n-th recorded lifetime; after the last, the first is used again, as in
+SimKube. A cron job becomes one pod for each recorded lifetime. Volumes, daemon sets and kinds
+without pods are left out.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ WORKLOADS = {
 }
 Document = dict[str, object]
 Lifetime = tuple[int, int]
-"""Start and end in seconds; the end is NEVER_MS for a pod that still runs."""
+"""Start and end in seconds; the end is the marker NEVER_MS if the pod still ran."""
 
 
 @dataclass(slots=True)
@@ -83,7 +84,7 @@ class SimKubeReader:
         self._lifetimes: dict[tuple[str, str], list[Lifetime]] = {}
         # By kind, namespace and name.
         self._owners: dict[tuple[str, str, str], PodOwner] = {}
-        # Name in use → number for the next pod that would have it.
+        # Name in use → number in the suffix of the next pod of this name.
         self._names: dict[str, int] = {}
 
     def read(self, path: Path, meter: ProgressMeter) -> None:
@@ -92,8 +93,8 @@ class SimKubeReader:
         meter.expect([path])
         trace = self._unpack(path, meter)
         if trace.get("version") != FORMAT_VERSION:
-            rule = f"is not the version that is read ({FORMAT_VERSION})"
-            raise self._error(rule, "version", trace.get("version"))
+            problem = f"is not the version that is read ({FORMAT_VERSION})"
+            raise self._error(problem, "version", trace.get("version"))
         self._lifetimes = dict(self._read_lifetimes(trace.get("pod_lifecycles")))
         events = trace.get("events")
         if not isinstance(events, tuple):
@@ -104,7 +105,7 @@ class SimKubeReader:
         for owner in self._owners.values():
             for pod in owner.pods.values():
                 self._add(pod, owner, deleted_s=None)
-        self._sink.notes.append("volumes are left out: the trace has no claims")
+        self._sink.notes.append("volumes are left out: the trace has no PersistentVolumeClaims")
 
     def _unpack(self, path: Path, meter: ProgressMeter) -> Mapping[str, object]:
         with open_bytes(path, meter) as file:
@@ -160,7 +161,8 @@ class SimKubeReader:
             raise self._error("is not a map", where, event)
         time_s = self._seconds(f"{where}.ts", event.get("ts"))
         if time_s < last_s:
-            raise self._error(f"is before the event before it ({last_s})", f"{where}.ts", time_s)
+            problem = f"is earlier than the previous event ({last_s})"
+            raise self._error(problem, f"{where}.ts", time_s)
         for list_name, handle in (("applied_objs", self._apply), ("deleted_objs", self._delete)):
             found = event.get(list_name, ())
             if not isinstance(found, tuple):
@@ -194,7 +196,7 @@ class SimKubeReader:
         wanted = self._pods_of(kind, document)
         for name in [name for name in owner.pods if wanted.get(name) != owner.pods[name].facts]:
             self._add(owner.pods.pop(name), owner, deleted_s=time_s)
-        # In the order of the controller: the n-th pod has the n-th recorded lifetime.
+        # In the controller's order, because the n-th pod has the n-th recorded lifetime.
         for name in [name for name in wanted if name not in owner.pods]:
             owner.pods[name] = LivePod(name, wanted[name], time_s, owner.created)
             owner.created += 1
@@ -225,7 +227,7 @@ class SimKubeReader:
             pods: tuple[objects.Pod, ...] = (default_pod(found, {}, source=self._source),)
         else:
             check_object(kind, found, source=self._source)
-            # The recorded owner of the workload is ignored: the workload is expanded by itself.
+            # Its own owner, such as a Deployment, is not needed: only this object is expanded.
             parts = {WORKLOADS[kind]: (found,)}
             pods = expand_workloads(Manifests(**parts), ()).pods  # type: ignore[arg-type]
         return dict(map(self._compile_pod, pods))
@@ -236,11 +238,12 @@ class SimKubeReader:
         except QuantityError as error:
             obj = f"Pod {cut_short(pod.metadata.name)}"
             raise InputError(str(error), source=self._source, obj=obj) from error
+        # claims_as is the pod as the owner of its device claims, which are left out.
         facts = replace(facts, volumes=(), device_claims=(), claims_as=None)
         return identity.name, replace(facts, node_name="")
 
     def _add_cron_job(self, document: Document, owner: PodOwner) -> None:
-        """Add one pod for each recorded lifetime, when the cron job is applied first."""
+        """Add one pod for each recorded lifetime when the cron job is first applied."""
         if owner.created:
             return
         if not owner.lifetimes:
@@ -255,7 +258,11 @@ class SimKubeReader:
                 owner.created += 1
 
     def _add(self, pod: LivePod, owner: PodOwner, *, deleted_s: int | None) -> None:
-        """Add a pod to the trace once its end is known. deleted_s: None if it is not deleted."""
+        """Add a pod to the trace, at its deletion or at the end of the file.
+
+        deleted_s: None if it was not deleted. A recorded lifetime replaces the running time, and is
+        the end of a pod that was not deleted.
+        """
         duration_ms = NEVER_MS if deleted_s is None else (deleted_s - pod.created_s) * S_MS
         deletion_ms = NEVER_MS if deleted_s is None else deleted_s * S_MS
         if owner.lifetimes:
@@ -266,14 +273,15 @@ class SimKubeReader:
             duration_ms = NEVER_MS if end_s == NEVER_MS else (end_s - start_s) * S_MS
             if end_s != NEVER_MS and deleted_s is None:
                 deletion_ms = max(end_s, pod.created_s) * S_MS
-        code = self._sink.pod_class(pod.facts, lambda: pod.facts)
+        # Facts are the key of their own class: no smaller part of the object determines them.
+        class_number = self._sink.pod_class(pod.facts, lambda: pod.facts)
         self._sink.namespaces.add(pod.facts.namespace)
         created_ms = pod.created_s * S_MS
         name = self._unused_name(pod.name)
-        self._sink.add_pod(name, code, created_ms, duration_ms, deletion_ms=deletion_ms)
+        self._sink.add_pod(name, class_number, created_ms, duration_ms, deletion_ms=deletion_ms)
 
     def _unused_name(self, wanted: str) -> str:
-        """Return a name, or NAME-r1 and so on if it is in use in any namespace."""
+        """Return the name, or NAME-r1, NAME-r2, … if it is in use in any namespace."""
         name = wanted
         while name in self._names:
             name = f"{wanted}-r{self._names[wanted]}"
@@ -281,5 +289,5 @@ class SimKubeReader:
         self._names[name] = 1
         return name
 
-    def _error(self, rule: str, where: str, value: object) -> InputError:
-        return InputError(rule, source=self._source, field=where, value=cut_short(value))
+    def _error(self, problem: str, where: str, value: object) -> InputError:
+        return InputError(problem, source=self._source, field=where, value=cut_short(value))

@@ -53,8 +53,9 @@ class LeftOutReason:
 
 @dataclass(slots=True)
 class TraceSink:
-    """Collect a trace. skips_errors: a wrong row is left out and counted; else it raises.
+    """Collect a trace. A row is a record of the file: a line of a table, or an object.
 
+    skips_errors: a wrong row is left out and counted; else it raises.
     namespace: that of pods whose trace has none. namespaces: those of other pods. is_sampled:
     whether a job (by its id) is in the sample that is imported. left_out: by reason. notes: what
     the user should know. rows: number of rows read.
@@ -118,8 +119,10 @@ class TraceSink:
         code = self._codes.get(key)
         if code is None:
             if len(self.classes) == CLASSES_MAX:
-                rule = f"has more than {CLASSES_MAX} distinct requests; make it smaller by --sample"
-                raise InputError(rule)
+                problem = (
+                    f"has more than {CLASSES_MAX} distinct requests; make it smaller by --sample"
+                )
+                raise InputError(problem)
             code = self._codes[key] = len(self.classes)
             self.classes.append(make())
         return code

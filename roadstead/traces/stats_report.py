@@ -78,6 +78,7 @@ def _print_use(console: Console, stats: TraceStats) -> None:
     width = max((len(resource_title(each.resource)) for each in stats.use), default=0)
     for each in stats.use:
         peak = max(each.requested)
+        # A full bar is the capacity, or the peak where requests exceed it.
         top = max(peak, each.capacity)
         share = f"{peak / each.capacity:.0%} of " if each.capacity else "no capacity; "
         offered = human_amount(each.resource, each.capacity) if each.capacity else ""
@@ -112,6 +113,7 @@ def _class_text(each: PodClassCount) -> str:
 
 
 def _span(seconds: float) -> str:
+    """Return a duration in days or hours if it is at least two of them, else in smaller units."""
     if seconds >= 2 * DAY_S:
         return f"{seconds / DAY_S:,.1f} d"
     return f"{seconds / HOUR_S:.1f} h" if seconds >= 2 * HOUR_S else human_seconds(seconds)

@@ -79,8 +79,8 @@ class SwfReader:
             if not cells:
                 continue
             if len(cells) != len(FIELDS):
-                rule = f"has {len(cells)} fields, not {len(FIELDS)}"
-                raise InputError(rule, source=source, obj=f"line {line}")
+                problem = f"has {len(cells)} fields, not {len(FIELDS)}"
+                raise InputError(problem, source=source, obj=f"line {line}")
             yield Row(source, line, cells, _COLUMNS)
 
     def _job(self, row: Row) -> None:

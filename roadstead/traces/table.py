@@ -118,8 +118,8 @@ class TableReader:
         for name in wanted:
             if name not in row.columns:
                 has = ", ".join(list(row.columns)[:20])
-                rule = f"is no column of {row.source} (it has {has})"
-                raise InputError(rule, source=str(self.mapping_path), value=cut_short(name))
+                problem = f"is no column of {row.source} (it has {has})"
+                raise InputError(problem, source=str(self.mapping_path), value=cut_short(name))
 
     def _text(self, row: Row, source: mapped.ColumnOrValue) -> str:
         """Return the text of a cell or of a fixed value; "" for null."""

@@ -175,8 +175,8 @@ def read_mapping(path: Path) -> TableMapping:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"])
         value = "" if first["type"] == "missing" else cut_short(first["input"])
-        rule = first["msg"].removeprefix("Value error, ")
-        raise InputError(rule, source=source, field=field, value=value) from None
+        problem = first["msg"].removeprefix("Value error, ")
+        raise InputError(problem, source=source, field=field, value=value) from None
 
 
 def _tuples(value: object) -> object:

@@ -44,8 +44,8 @@ def shift(path: Path, out: Path, by_ms: int, report: ReportProgress) -> WrittenT
         creation_ms = pods.creation_ms + by_ms
         if len(pods) and creation_ms.min() < 0:
             first = pods.names[int(creation_ms.argmin())]
-            rule = "would arrive before the start of the trace; cut it first"
-            raise InputError(rule, obj=f"pod {cut_short(first)}")
+            problem = "would arrive before the start of the trace; cut it first"
+            raise InputError(problem, obj=f"pod {cut_short(first)}")
         ends_ms = moved_ends(pods.deletion_ms, by_ms)
         _check_latest(creation_ms, ends_ms)
         return TracePods(
@@ -186,8 +186,8 @@ class _Copies:
         """Raise InputError if two pods have one name."""
         repeated = self._spool.repeated()
         if repeated is not None:
-            rule = "is the name of a copy and of another pod"
-            raise InputError(rule, field="pods.name", value=cut_short(repeated[0]))
+            problem = "is the name of a copy and of another pod"
+            raise InputError(problem, field="pods.name", value=cut_short(repeated[0]))
 
 
 def _duration(ms: int) -> str:

@@ -239,8 +239,8 @@ class _GrowthSearch:
         used_names = {each.name for each in self._inputs.nodes}
         for each in self._added(caps):
             if each.name in used_names:
-                rule = "is the name of a node of the cluster: name the shape otherwise"
-                raise InputError(rule, source="catalog", obj="Node", value=f'"{each.name}"')
+                problem = "is the name of a node of the cluster: name the shape otherwise"
+                raise InputError(problem, source="catalog", obj="Node", value=f'"{each.name}"')
 
     # The search.
 

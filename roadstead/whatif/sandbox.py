@@ -152,9 +152,9 @@ class Sandbox:
             nodes = [facts.nominated_node_name for _, facts in nominated]
             self._run.cache.nominate(nominated, nodes, [False] * len(nominated))
         if refused := self._run.submit(pods):
-            rule = f"allows {self.max_pods:,} waiting pods, of {len(pods):,} that are submitted"
+            problem = f"allows {self.max_pods:,} waiting pods, of {len(pods):,} that are submitted"
             self.remove(refused)
-            raise InputError(rule, source="settings", field="bounds.queue_max_pods")
+            raise InputError(problem, source="settings", field="bounds.queue_max_pods")
         self._decide(until_refused=until_refused)
         scheduled = self._result(pods, removed_before)
         for uid, name in scheduled.placed.items():

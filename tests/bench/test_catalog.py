@@ -102,7 +102,7 @@ def test_every_small_workload_can_be_built():
 def test_openb_needs_its_trace():
     (entry,) = choose(ENTRIES, ["openb"])
 
-    with pytest.raises(InputError, match="flags: --openb: is wanted for openb"):
+    with pytest.raises(InputError, match="flags: --openb: is required for openb"):
         entry.make()
 
 

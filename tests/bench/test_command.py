@@ -209,7 +209,7 @@ def test_pods_that_fit_nowhere_fail_the_run_with_the_reason(tmp_path):
     [
         ((), "no workload given"),
         (("Nothing",), "is no workload"),
-        (("openb",), "is wanted for openb"),
+        (("openb",), "is required for openb"),
         (("SchedulingBasic/5Nodes", "--compare", "none.json"), "none.json: cannot be read"),
         (("--file", "none.yaml"), "none.yaml: cannot be read"),
         (("SchedulingBasic", "--runs", "0"), "--runs"),

@@ -8,6 +8,7 @@ import pytest
 from roadstead.facts.requests import pod_requests
 from roadstead.manifests import read_manifests
 from roadstead.manifests.creation import create
+from roadstead.manifests.defaults import DEFAULT_TOLERATIONS
 
 
 def pod(name="p", *, resources=None, meta=None, init=None, **spec):
@@ -36,7 +37,7 @@ def created(*documents):
     manifests = read_manifests(["-"], stdin=io.BytesIO(text))
     found = create(manifests, manifests.pods, ())
     assert not found.refused
-    return list(found.pods), [each for each in found.notes if "tolerations" not in each]
+    return list(found.pods), [each for each in found.notes if DEFAULT_TOLERATIONS not in each]
 
 
 def refusal(*documents):
@@ -147,7 +148,8 @@ def test_a_missing_runtime_class_is_reported_as_unknown():
     (found,), notes = created(pod(runtimeClassName="gvisor"))
     assert not found.spec.overhead
     assert notes == [
-        'Not known: RuntimeClass "gvisor" of 1 pod, with its overhead and where it may run.'
+        'RuntimeClass "gvisor" of 1 pod is not in the cluster: its overhead, node selector and '
+        "tolerations are not applied."
     ]
 
 

@@ -165,7 +165,7 @@ WRONG_CPU = bare_pod(containers=[container(cpu="many")])
         ([5], {}, "events[0]: 5 is not a map"),
         ([event(0) | {"ts": "now"}], {}, 'events[0].ts: "now" is not a time in seconds'),
         ([event(0) | {"ts": 1 << 62}], {}, "events[0].ts: 4611686018427387904 is not a time"),
-        ([event(9), event(5)], {}, "is before the event before it"),
+        ([event(9), event(5)], {}, "is earlier than the previous event"),
         ([event(0, [5])], {}, "events[0].applied_objs: 5 is not an object"),
         ([event(0) | {"deleted_objs": 7}], {}, "events[0].deleted_objs: 7 is not a list"),
         ([event(0, [NO_NAME])], {}, "Pod.metadata: dict of 0 has no name"),

@@ -129,8 +129,8 @@ def plugin_texts(name: str, *, per_node: bool) -> Mapping[str, str]:
     Raises InputError for an invalid class name.
     """
     if not _CLASS_NAME.fullmatch(name):
-        rule = "is not a name of a plugin class (want e.g. FewPods)"
-        raise InputError(rule, field="NAME", value=cut_short(name))
+        problem = "is not a name of a plugin class (want e.g. FewPods)"
+        raise InputError(problem, field="NAME", value=cut_short(name))
     module = module_of(name)
     template = _PER_NODE_TEMPLATE if per_node else _TABLE_TEMPLATE
     return {

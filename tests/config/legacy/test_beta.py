@@ -271,7 +271,7 @@ class TestBeta2:
         assert at(alone, "filter") == ["NodeName", "NodeVolumeLimits"]
         where = "profiles[0].plugins.filter"
         assert notes_of(alone, f"{where}.enabled[1]") == ["EBSLimits → NodeVolumeLimits"]
-        dropped = "GCEPDLimits dropped: NodeVolumeLimits counts these"
+        dropped = "GCEPDLimits dropped: NodeVolumeLimits counts its volumes"
         assert notes_of(alone, f"{where}.enabled[2]") == [dropped]
         assert notes_of(loaded, f"{where}.disabled[0]")[0].startswith("EBSLimits dropped")
         assert notes_of(loaded, "profiles[0].pluginConfig[0]")[0].startswith("EBSLimits dropped")
@@ -380,7 +380,7 @@ class TestBeta3:
         assert at(alone, "filter") == ["NodeVolumeLimits"]
         assert at(twice, "filter").count("NodeVolumeLimits") == 1
         assert at(elsewhere, "filter").count("NodeVolumeLimits") == 1
-        dropped = "EBSLimits dropped: NodeVolumeLimits counts these"
+        dropped = "EBSLimits dropped: NodeVolumeLimits counts its volumes"
         assert notes_of(listed, "profiles[0].plugins.filter.enabled[0]") == [dropped]
 
     def test_selector_spread_still_exists(self) -> None:
