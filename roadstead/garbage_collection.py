@@ -4,7 +4,8 @@ Python searches new objects for unreachable cycles at every 700 of them, and tho
 again and again. Pods, nodes and what is computed of them stay; with Python's own thresholds a fifth
 of a simulated run and a third of the time from submit to bind were spent on them. Here an object is
 searched once or twice, then frozen: reference counts still free it, no later collection searches
-it. Cycles that existed at a collection are freed only after the block.
+it. Cycles that existed at a collection are freed only after the block. So a process that lives long
+only gets the thresholds (`raise_gc_thresholds`): in it such cycles would add up.
 """
 
 from __future__ import annotations
@@ -38,8 +39,14 @@ So few objects are often in use and soon unreachable: they are searched twice be
 SHORT_BATCH_PODS: Final = 16
 """Size of batches up to which pauses are short. Larger ones are decided in longer steps anyway."""
 
+NEVER: Final = 3
+"""No generation has this number, or a higher one."""
+
 _active: list[GcTuning] = []
-"""Tunings of the blocks that are entered, the innermost last. The collector is the process's."""
+"""Tunings of the blocks that are entered, the latest last; before them, that outside of all blocks.
+
+The collector is the process's: blocks of several threads may overlap.
+"""
 
 
 def tuning_of(batch: int) -> GcTuning:
@@ -47,23 +54,27 @@ def tuning_of(batch: int) -> GcTuning:
     return SHORT_PAUSES if batch <= SHORT_BATCH_PODS else LONG_PAUSES
 
 
-def tune_gc() -> None:
-    """Tune the collector for the rest of the process."""
-    _enter(LONG_PAUSES)
+def raise_gc_thresholds() -> None:
+    """Let the collector run rarely for the rest of the process; nothing freezes."""
+    gc.set_threshold(*LONG_PAUSES.thresholds)
 
 
 @contextmanager
 def gc_tuned(tuning: GcTuning = LONG_PAUSES) -> Iterator[None]:
-    """Tune the collector inside the block; restore its thresholds after it."""
-    before = gc.get_threshold()
-    _enter(tuning)
+    """Tune the collector inside the block; restore its thresholds after the last block."""
+    if not _active:
+        _active.append(GcTuning(gc.get_threshold(), NEVER))
+        gc.callbacks.append(_freeze_survivors)
+    _active.append(tuning)
+    gc.set_threshold(*tuning.thresholds)
     try:
         yield
     finally:
         _active.remove(tuning)
-        gc.set_threshold(*before)
-        if not _active:
+        gc.set_threshold(*_active[-1].thresholds)
+        if len(_active) == 1:
             gc.callbacks.remove(_freeze_survivors)
+            _active.clear()
             gc.unfreeze()
 
 
@@ -82,13 +93,6 @@ def gc_paused(*, freezes: bool = False) -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
-
-
-def _enter(tuning: GcTuning) -> None:
-    if not _active:
-        gc.callbacks.append(_freeze_survivors)
-    _active.append(tuning)
-    gc.set_threshold(*tuning.thresholds)
 
 
 def _freeze_survivors(phase: str, info: Mapping[str, int]) -> None:

@@ -38,7 +38,7 @@ from roadstead.config.settings import Settings  # noqa: E402
 from roadstead.facts.node import NodeFacts  # noqa: E402
 from roadstead.facts.node_list import NodeList  # noqa: E402
 from roadstead.facts.pod import PodFacts  # noqa: E402
-from roadstead.garbage_collection import tune_gc  # noqa: E402
+from roadstead.garbage_collection import raise_gc_thresholds  # noqa: E402
 from roadstead.journal import Records  # noqa: E402
 from roadstead.journal.disk import RealDisk  # noqa: E402
 from roadstead.journal.files import FileJournal  # noqa: E402
@@ -131,7 +131,7 @@ def recovered(folder: Path, records: int) -> dict[str, float]:
     """Return the seconds of a recovery, and how many pods are bound after it."""
     plan = RunPlan(Settings(runtime="inline", journal=str(folder)))
     calibration = calibrate()
-    tune_gc()
+    raise_gc_thresholds()
     gc.collect()
     clock_s, processor_s = time.perf_counter(), time.process_time()
     actor = BinderActor(plan, Nobody(), ReadAloud(folder, records))

@@ -71,6 +71,18 @@ def test_an_inner_block_has_its_own_tuning_and_the_outer_one_returns() -> None:
     assert inner == SHORT_PAUSES.thresholds
 
 
+def test_blocks_that_overlap_restore_the_thresholds_outside_of_both() -> None:
+    # As those of two threads: the first block ends before the second.
+    before, first, second = gc.get_threshold(), gc_tuned(LONG_PAUSES), gc_tuned(SHORT_PAUSES)
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+
+    assert gc.get_threshold() == SHORT_PAUSES.thresholds
+    second.__exit__(None, None, None)
+    assert gc.get_threshold() == before
+
+
 def test_cycles_that_froze_are_freed_after_the_block() -> None:
     with gc_tuned():
         cycle = InCycle()

@@ -33,7 +33,7 @@ from roadstead.actors.runtime.ray_heartbeats import (
 )
 from roadstead.actors.runtime.ray_logs import LogLocation, read_on_node
 from roadstead.actors.runtime.ray_metrics import MetricsPublisher
-from roadstead.garbage_collection import tune_gc
+from roadstead.garbage_collection import raise_gc_thresholds
 from roadstead.protocol.errors import InputError
 from roadstead.protocol.plain_data import DecodeLimits
 
@@ -102,7 +102,7 @@ class RayHost:
             # When the driver ends first, Ray lets the process end in order, in which Python frees
             # all objects: for a second or more, when the run counts as ended. Called first of all.
             atexit.register(os._exit, 0)
-        tune_gc()
+        raise_gc_thresholds()
         self._limits = limits
         self._dispatchers: dict[str, Dispatcher] = {}
         self._handling: set[asyncio.Task[object]] = set()

@@ -27,15 +27,12 @@ from roadstead.cli.stress_plan import (
     with_flags,
 )
 from roadstead.cli.stress_product import product_study
-from roadstead.cli.stress_runs import check_jobs, run_all
-from roadstead.interruption import Interrupted
+from roadstead.cli.stress_runs import check_jobs, report_kept_results, run_all
 from roadstead.lab.recommend import COMPARED_METRICS, Recommendation, recommend
 from roadstead.lab.sweep import LabSweepResult, Sweep, sweep_result
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.report.result import installed_versions
 from roadstead.report.units import significant
-from roadstead.sweeps.carry_out import SweepEnd
-from roadstead.sweeps.results_file import RESULTS_FILE_NAME
 
 if TYPE_CHECKING:
     from roadstead.cli.stress_options import SweepOptions
@@ -74,7 +71,7 @@ def stress(
     # The load is read before the sweep, which is a load itself.
     busy = busy_note(definition.engine, os.getloadavg()[0], os.cpu_count() or 1)
     end = run_all(session, definition, sweep, loaded, target.output, jobs)
-    _report_kept_results(end, target.output)
+    report_kept_results(end, target.output)
     result = sweep_result(sweep, end.results, end.stopped_by)
     idle = idle_note(result)
     advice = advise(result, definition.engine, busy, idle)
@@ -88,18 +85,6 @@ def stress(
     if result.stopped_by is not None:
         click.echo(f"Incomplete sweep: {len(result.rows)} of at most {sweep.size} runs", err=True)
         raise result.stopped_by
-
-
-def _report_kept_results(end: SweepEnd, output: Path | None) -> None:
-    """Name the file of finished runs in the message of an interruption, or in a note."""
-    if end.stopped_by is None or output is None or not end.results:
-        return
-    stored = f"Finished runs are in {output / RESULTS_FILE_NAME}"
-    kept = f"{stored}; the same command with --resume continues the sweep."
-    if isinstance(end.stopped_by, Interrupted):
-        end.stopped_by.kept = kept
-    else:
-        echo_note(kept)
 
 
 def definition_of(options: SweepOptions) -> SweepDefinition:

@@ -9,6 +9,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Final, cast
 
+from roadstead.cli.notes import echo_note
 from roadstead.cli.session import Session
 from roadstead.cli.stress_options import JobOptions
 from roadstead.cli.stress_plan import PRODUCT, SweepDefinition
@@ -16,6 +17,7 @@ from roadstead.cli.stress_product import journals_of
 from roadstead.cli.sweep_progress import SweepProgress
 from roadstead.config.ray import ADDRESS_VARIABLE, LOCAL
 from roadstead.config.settings import Settings, load_settings, load_settings_file
+from roadstead.interruption import Interrupted
 from roadstead.lab.sweep import Sweep
 from roadstead.protocol.errors import InputError
 from roadstead.sweeps.carry_out import NoStore, Processes, ResultStore, SweepEnd, carry_out
@@ -192,3 +194,15 @@ def _values_compared_on_resume(
         "seeds": list(sweep.seeds),
         "inputs": [each.sha256 for each in digests],
     }
+
+
+def report_kept_results(end: SweepEnd, output: Path | None) -> None:
+    """Name the file of finished runs in the message of an interruption, or in a note."""
+    if end.stopped_by is None or output is None or not end.results:
+        return
+    stored = f"Finished runs are in {output / RESULTS_FILE_NAME}"
+    kept = f"{stored}; the same command with --resume continues the sweep."
+    if isinstance(end.stopped_by, Interrupted):
+        end.stopped_by.kept = kept
+    else:
+        echo_note(kept)

@@ -24,11 +24,10 @@ from roadstead.cli.options import OutputFormat
 from roadstead.cli.result_forms import print_json
 from roadstead.cli.session import Session
 from roadstead.cli.stress_options import JobOptions
-from roadstead.cli.stress_runs import joins_cluster, processes_of
+from roadstead.cli.stress_runs import joins_cluster, processes_of, report_kept_results
 from roadstead.cli.sweep_progress import CombinationLines, SweepProgress
 from roadstead.config.scenario.read import ScenarioFile, load_scenario
 from roadstead.config.scenario.vary import read_axis
-from roadstead.interruption import Interrupted
 from roadstead.lab.scenario_sweep import (
     MetricSpread,
     ScenarioSweep,
@@ -40,7 +39,6 @@ from roadstead.lab.scenario_sweep import (
 from roadstead.protocol.errors import InputError
 from roadstead.report.units import counted, significant
 from roadstead.sweeps.carry_out import SweepEnd
-from roadstead.sweeps.results_file import RESULTS_FILE_NAME
 
 ENGINE: Final = "virtual"
 """The engine of all scenarios, by its name in `roadstead stress`: simulated time, one core a
@@ -122,21 +120,8 @@ def run_scenarios(
     if errors := sum(row.metrics.get("plugin_errors", 0.0) for row in rows):
         shown = f"note: Plugins failed in {counted(round(errors), 'attempt')}"
         echo_note(f"{shown}; a pod waits after one. roadstead simulate has the messages.")
-    if target.output is not None:
-        _report_kept_results(end, target.output)
+    report_kept_results(end, target.output)
     return prepared, rows, end
-
-
-def _report_kept_results(end: SweepEnd, output: Path) -> None:
-    """Name the file of finished runs in the message of an interruption, or in a note."""
-    if end.stopped_by is None or not end.results:
-        return
-    stored = f"Finished runs are in {output / RESULTS_FILE_NAME}"
-    kept = f"{stored}; the same command with --resume continues the sweep."
-    if isinstance(end.stopped_by, Interrupted):
-        end.stopped_by.kept = kept
-    else:
-        echo_note(kept)
 
 
 def show(prepared: PreparedSweep, rows: Sequence[SweepRow], target: SweepTarget) -> None:

@@ -98,10 +98,9 @@ def _lines(
         if label and all(points == found[0][1] for _, points in found):
             named.append((label, found[0][1]))
         else:
-            names = [[name] if len(runs) > 1 else [] for name, _ in found]
             named += [
-                (" ".join((*name, label)).strip(), points)
-                for name, (_, points) in zip(names, found, strict=True)
+                (f"{name} {label}".strip() if len(runs) > 1 else label, points)
+                for name, points in found
             ]
     step = max(1, *(-(-len(points) // POINTS_MAX) for _, points in named))
     drawn = ((name, points[::step]) for name, points in named if points)

@@ -62,7 +62,7 @@ class _DirectPod:
 
 @dataclass(frozen=True, slots=True)
 class _DirectClass:
-    """Treatment of pods with certain facts by `place`.
+    """Pods with certain facts, as `place` decides them.
 
     facts: kept so that no others get their id. signature: see `PodInCycle`. is_direct: whether
     `place` may decide such pods.

@@ -1,4 +1,4 @@
-"""Number of further replicas that fit on a cluster, their nodes, and the next one's obstacle.
+"""Count of further replicas that fit on a cluster, with the reason against the next one.
 
 A spec is a pod or workload that the user names; a round is `ratio` replicas of each. Replicas are
 submitted in batches and decided by the scheduler. A batch that does not fit is removed again and

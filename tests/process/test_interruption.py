@@ -184,6 +184,7 @@ def test_an_ignored_signal_stays_ignored(monkeypatch):
     try:
         with interruptible():
             interrupt(signal.SIGINT)
+            assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGINT, before)
 
