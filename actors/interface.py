@@ -282,7 +282,7 @@ def encode_failure(failure: BaseException) -> Failure:
 
 
 def _failure(kind: str, text: str, parts: tuple[str, ...] = ()) -> Failure:
-    """Return a Failure that can be packed: characters that UTF-8 cannot encode are escaped."""
+    """Return a Failure that can be sent: characters that UTF-8 cannot encode are escaped."""
     text, *escaped = (each.encode(errors="backslashreplace").decode() for each in (text, *parts))
     return Failure(kind, text, tuple(escaped))
 

@@ -129,6 +129,7 @@ METRICS = (
         "Attempts that ended without a bind, by outcome",
         label="outcome",
     ),
+    # A transaction: the binds of one job (a gang, or the pods of an owner) in one answer.
     Metric(
         *("scheduler", "transactions", "transactions", "counter", "jobs"),
         "Jobs with binds in an answer of the binder",

@@ -269,7 +269,7 @@ class BinderActor:
 
 
 def _requests(batch: BindBatch) -> list[BindRequest]:
-    """Return the bind request of each pod of a batch."""
+    """Return the bind request of each pod of a batch; its fields are explained at `BindBatch`."""
     no_versions, no_transactions = (0,) * len(batch.nodes), ("",) * len(batch.nodes)
     rows = zip(
         batch.pods.keyed(),

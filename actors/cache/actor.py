@@ -81,7 +81,10 @@ class CacheActor:
         return NOTHING
 
     async def assume(self, batch: AssumeBatch) -> CacheAnswer:
-        """Count pods on nodes before their commits."""
+        """Count pods on nodes before their commits.
+
+        batch.bind_next: their binds are requested next, so that their deadlines begin now.
+        """
         self.recovery.start_expiring()
         rows = zip(batch.pods.keyed(), batch.nodes, batch.tokens, strict=True)
         assumptions = [Assumption(*pod, node, token) for pod, node, token in rows]

@@ -14,7 +14,10 @@ from roadstead.storage import StorageChange
 
 
 class ChangeEncoder:
-    """Encoder of changes, with the cache's arrival numbers, partitions, keys and start times."""
+    """Encoder of changes, with the partitions, keys and start times that the cache has.
+
+    And with arrival numbers: in which order the cache received the nodes.
+    """
 
     def __init__(self, state: ClusterState) -> None:
         self._state, self._core, self._table = state, state.core, state.table

@@ -1,4 +1,4 @@
-"""ReleaseReports: reports pods that left their nodes to the queue where no scheduler does."""
+"""ReleaseReports: reports released pods to the queue, if no scheduler reports them."""
 
 from __future__ import annotations
 

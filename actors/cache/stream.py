@@ -104,6 +104,7 @@ class ChangeStream:
     def _publish(self, batch: DeltaBatch) -> None:
         """Count the changes of a batch, and start to send it to all filled followers."""
         self.seq += batch.count
+        # Schedulers receive changes of claims and volumes in the answers to their requests.
         to_schedulers = batch.without_storage_contents()
         for name in self.followers:
             if name in self.unfilled:

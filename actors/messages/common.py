@@ -19,10 +19,9 @@ class PageRequest:
 class ActorStatus:
     """Any actor → supervisor: its state in words and counts. error: why it cannot continue, or "".
 
-    error_kind, error_parts: as in `Failure`. metrics: further values by name;
-    `roadstead.actors.metrics` lists those that are published. The report on several schedulers
-    reads theirs. warnings: of the actor's process on Ray, since the last status of one of its
-    actors.
+    error_kind, error_parts: as in `Failure`. metrics: further values by name, for the report on
+    concurrent schedulers and for publication (`roadstead.actors.metrics`). warnings: of the actor's
+    process on Ray, since the last status of one of its actors.
     """
 
     text: str

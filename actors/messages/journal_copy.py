@@ -9,7 +9,7 @@ BEGIN_COPY = method("begin_copy", CopyBegin, CopyState)
 WRITE_COPY = method("write_copy", CopyWrite, CopyState)
 PROMOTE = method("promote", Promote, Promoted)
 PAIR_AGAIN = method("pair_again", Nothing, Nothing)
-"""Supervisor → binder: the process of the copy is a new one. A second copy repeats the pairing."""
+"""Supervisor → binder: the copy has a new process; send it the journal. May be repeated."""
 
 __all__ = [
     "BEGIN_COPY",

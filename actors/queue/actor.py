@@ -153,7 +153,7 @@ class QueueActor:
         return NOTHING
 
     def _wake(self) -> None:
-        """Begin the next gang's turn if it is due, then wake the lease requests that wait."""
+        """Retry the gang whose turn it is, if gangs take turns; wake waiting lease requests."""
         self.queue.begin_gang_turn(clock_s())
         self._changed.set()
 

@@ -144,6 +144,7 @@ class BenchRun:
         for message in messages:
             submitted_s = time.monotonic()
             await self._session.submit(message)
+            # (index after the last pod that is submitted, time of the submission)
             followed.parts.append((followed.submitted + len(message.uids), submitted_s))
             self._report_progress("submitting pods", followed)
         if step.wait is not WaitMode.NOTHING:
@@ -341,7 +342,7 @@ class BenchRun:
         measurement, self._measurement = self._measurement, None
         if measurement is None:
             raise RunFailedError(f"{self._script.name}: a measurement ends without a beginning")
-        spent_s = processor_spent(measurement.processor_s, processor_seconds())
+        processor_s = processor_spent(measurement.processor_s, processor_seconds()).values()
         if self._profiler is not None:
             await self._profiler.end(self._session)
         after = await self._session.statuses()
@@ -349,7 +350,9 @@ class BenchRun:
             measurement.followed = self._tracker.of(
                 measurement.step.namespaces, measurement.step.labels
             )
-        pods, submitted_s, bound_s, spent = pods_since(measurement.followed, measurement.started_s)
+        pods, submitted_s, bound_s, bound_processor_s = pods_since(
+            measurement.followed, measurement.started_s
+        )
         peak_bytes, processes = await asyncio.to_thread(peak_memory)
         self.measured.append(
             Measurement(
@@ -360,14 +363,14 @@ class BenchRun:
                 submitted_s,
                 bound_s,
                 measurement.binder_s,
-                spent,
+                bound_processor_s,
                 spent_s=seconds_between(measurement.before, after),
                 counts=counts_between(measurement.before, after),
                 peak_bytes=peak_bytes,
                 processes=processes,
                 setup_s=measurement.started_s - self._began_s,
-                processor_s=sum(spent_s.values()),
-                critical_s=max(spent_s.values()),
+                processor_s=sum(processor_s),
+                critical_s=max(processor_s),
             )
         )
 

@@ -57,7 +57,10 @@ LAB_METRICS = method("lab_metrics", Nothing, LabMetrics)
 
 
 class _AcceptingVerifier(Verifier):
-    """A verifier that accepts every bind, except one whose claims cannot be bound."""
+    """A verifier that accepts every bind, except one whose claims cannot be bound.
+
+    verify_prefix: returns how many of the first pods of a batch are accepted.
+    """
 
     def verify(self, facts: PodFacts, node_name: str) -> Status:
         return SUCCESS
@@ -76,7 +79,7 @@ class _AcceptingVerifier(Verifier):
 
 
 class LabBinder(BinderActor):
-    """A binder that counts, and checks only what `recheck` says.
+    """A binder that counts. recheck: what it checks at the commit (`roadstead.lab.lab_run`).
 
     Times are in seconds of the event loop's clock, which is virtual in a simulation.
     """

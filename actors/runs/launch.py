@@ -234,6 +234,7 @@ async def _with_actors(
     supervise: Callable[[Runtime, RunPlan], Supervisor] = Supervisor,
 ) -> T:
     """Start the actors of a plan, do the work while they are watched, and end them."""
+    # A plugin's call that does not return ends this process (inline) or that of its actor.
     with plugins_watched(plan) as watched_plan, gc_tuned(tuning_of(plan.settings.batch)):
         return await _with_runtime(make_runtime, watched_plan, progress, work, supervise)
 
@@ -288,6 +289,7 @@ async def _run_supervised(
         close_logs()
         if is_over:
             await _close(plan)
+            # The kernel may still be compiling in processes of its own, for the next run.
             detach_compilations()
 
 

@@ -23,9 +23,9 @@ class Profiler:
 
     async def end(self, session: RunSession) -> None:
         """End sampling in every process, and collect the samples."""
-        for host, name in _first_actors(session).items():
+        for process, name in _first_actors(session).items():
             samples = await session.call(name, PROFILE, ProfileRequest(begins=False))
-            self.samples.setdefault(host, []).append(samples)
+            self.samples.setdefault(process, []).append(samples)
         if _has_own_processes(session):
             self.samples.setdefault("client", []).append(
                 handle_profile_request(ProfileRequest(begins=False))
@@ -41,4 +41,4 @@ def _first_actors(session: RunSession) -> dict[str, str]:
     """Return one actor of each process, by process."""
     if not _has_own_processes(session):
         return {"all actors": next(iter(session.supervisor.refs))}
-    return {host: next(iter(names)) for host, names in session.supervisor.groups().items()}
+    return {process: next(iter(names)) for process, names in session.supervisor.groups().items()}

@@ -98,7 +98,7 @@ class Dispatcher:
             release()
 
     async def _handle(self, envelope: Envelope, data: bytes) -> object:
-        # Epoch 0 is that of senders without incarnations, such as the client.
+        # token: the sender. Epoch 0 is that of senders without incarnations, such as the client.
         if envelope.epoch < self._fences.get(envelope.token, 0) and envelope.epoch:
             raise FencedError(f"{self.name}: {envelope.token} of epoch {envelope.epoch} is over")
         if envelope.kind in PROCESS_CALLS:

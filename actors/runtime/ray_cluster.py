@@ -175,8 +175,8 @@ class RayCluster:
     def journal_loss(self, lost: Collection[str]) -> str:
         """Return how the node with the journal was lost; "" while it is there.
 
-        lost: ids of nodes that do not answer. A node may be gone from Ray's list before it is among
-        them: one that is stopped in order leaves the cluster at once.
+        lost: ids of nodes that do not answer. A node that is stopped in order is not among them at
+        first, but Ray does not list it any more.
         """
         if not self._journal_node_id or (
             self._journal_node_id in self.nodes and self._journal_node_id not in lost

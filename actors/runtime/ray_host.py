@@ -99,8 +99,8 @@ class RayHost:
                 end = partial(end_after_loss, raylet, beats, of)
                 threading.Thread(target=end, daemon=True).start()
         if setup.own is not None:
-            # When the driver ends first, Ray lets the process end in order, in which Python frees
-            # all objects: for a second or more, when the run counts as ended. Called first of all.
+            # If the driver ends first, Ray ends this process in order: Python then frees all
+            # objects, for a second or more after the run. Registered last, this is called first.
             atexit.register(os._exit, 0)
         raise_gc_thresholds()
         self._limits = limits

@@ -1,4 +1,4 @@
-"""Failures to join Ray: texts for the user, and the question that Ray asks too slowly."""
+"""Failures to join Ray: texts for the user, and a quick search for a raylet on this machine."""
 
 from __future__ import annotations
 

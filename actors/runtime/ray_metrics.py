@@ -1,8 +1,7 @@
 """Publication of the actors' metrics as metrics of a joined Ray cluster.
 
-A task of each process reads the status of its actors every few seconds, as the supervisor does more
-often, so that scheduling a pod costs nothing more. Ray exports the values of each node for
-Prometheus.
+A task of each process reads the status of its actors every few seconds, so that scheduling a pod
+takes no longer. Ray exports the values of each node for Prometheus.
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ class SchedulerActor:
 
     @property
     def metrics(self) -> SchedulerMetrics:
-        """The metrics of this scheduler."""
+        """The metrics, counted where the commands of the core are performed."""
         return self._scheduler.performer.metrics
 
     async def apply(self, changes: PackedChanges) -> ChangesApplied:

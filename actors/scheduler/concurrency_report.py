@@ -11,7 +11,10 @@ from roadstead.report.concurrency import Concurrency, SchedulerWork
 
 
 def work_of(name: str, profile: str, metrics: Mapping[str, float], over_s: float) -> SchedulerWork:
-    """Return a scheduler's part of the report. over_s: duration of the run."""
+    """Return a scheduler's part of the report, whose class explains the counts.
+
+    over_s: duration of the run.
+    """
     prefix = "refused "
     causes = {each.removeprefix(prefix): int(n) for each, n in metrics.items() if prefix in each}
 

@@ -94,9 +94,11 @@ class Driver:
                 self._volumes.catch_up()
                 return self._kernel.compiled_kernel(pods)
             case CatchUp(is_again):
+                # Performs the commands of the core; its `seq` is the change to wait for.
+                performer = self._scheduler.performer
                 # A repeated catch-up belongs to the read that it repeats.
-                self._scheduler.performer.metrics.reads += not is_again
-                await self._nodes.catch_up(self._scheduler.performer.seq)
+                performer.metrics.reads += not is_again
+                await self._nodes.catch_up(performer.seq)
             case ApplyWaiting():
                 await self._nodes.apply_waiting()
             case ScoreClasses(scope, pods):

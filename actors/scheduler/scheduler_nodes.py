@@ -43,7 +43,8 @@ class SchedulerNodes(TableFollower):
         table, call_s = NodeTable(classes), settings.deadlines.call_s
         super().__init__(name, table, call_s, is_new=is_new, epoch=epoch)
         self._stays_stale = settings.staleness_s is not None
-        # An exact scheduler reads the state after its simulated latency: no change has to wait.
+        # In mode `exact` one scheduler reads the state after its simulated latency: no change has
+        # to wait.
         self._has_decision_time = (
             settings.decision_time.is_positive and settings.concurrency != "exact"
         )

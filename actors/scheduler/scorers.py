@@ -97,6 +97,7 @@ class Scorers:
         self, builder: BatchBuilder, pods: Sequence[PodInCycle]
     ) -> Sequence[PodInCycle]:
         """Return the first pods of a batch: fewer if workers are to score or list some of them."""
+        # Classes that workers have scored already, for this batch, limit it as well.
         if self._unscored(builder, pods[:MAX_UNSCORED], with_stored=True):
             return pods[:MAX_UNSCORED]
         return pods[:MAX_LISTED] if self._lists_may_pay(pods[:MAX_LISTED]) else pods

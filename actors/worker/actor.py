@@ -2,7 +2,8 @@
 
 It receives the same changes as they do and keeps every Nth node by arrival. For pod classes it
 calls users' plugins on these nodes, and lists the best of them. No decision depends on it: a
-scheduler evaluates the rows itself if a worker is late, lost, or has other nodes in its table.
+scheduler evaluates the rows itself if a worker is late, lost, or has other nodes in its table (each
+answer has a digest of them).
 """
 
 from __future__ import annotations
