@@ -30,9 +30,9 @@ _Coder = Callable[[Any], Any]
 class Envelope:
     """The frame of every message.
 
-    kind: type of the message in `body`. seq: number of the message; its sender counts from one
-    message to the next. epoch: the sender's; a receiver refuses an older one. token: identifies the
-    request; the same token gets the same answer.
+    kind: name of the called method, or whether `body` is a reply or an error. seq: not used, 0.
+    token: name of the sender, or "". epoch: the sender's; a receiver refuses an older one. A reply
+    repeats seq, epoch and token.
     """
 
     kind: str

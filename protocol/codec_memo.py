@@ -44,7 +44,7 @@ def cached_encoder(encode: _Coder) -> _Coder:
 
 
 class RepeatedValues:
-    """The values of one class, each packed to bytes of its own, inside of messages.
+    """Coder of the values of one class: in a message, each value is a string of packed bytes.
 
     encode, decode: value to list of fields and back. pack, unpack: such lists to bytes and back.
     Equal bytes are unpacked to one object; if they were packed here, to the packed object. Bytes
@@ -82,7 +82,7 @@ class RepeatedValues:
         return data
 
     def decode(self, data: object) -> object:
-        """Return the value of bytes, or of a list of fields, as files contain it."""
+        """Return the value of packed bytes or, from a file, of a list of fields."""
         if type(data) is not bytes:
             return self._decode(data)
         found = self._values.get(data)
