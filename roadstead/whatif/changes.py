@@ -152,7 +152,7 @@ def _requirement(requirement: Requirement) -> str:
 
 
 def reduced(facts: PodFacts, resource: str, amount: int) -> PodFacts:
-    """Return the facts with another request of one resource."""
+    """Return the facts with a smaller request of one resource."""
     requests = tuple((name, amount if name == resource else old) for name, old in facts.requests)
     less = dict(facts.requests)[resource] - amount
     changes: dict[str, object] = {}
@@ -162,6 +162,7 @@ def reduced(facts: PodFacts, resource: str, amount: int) -> PodFacts:
         changes["nonzero_cpu_milli"] = max(0, facts.nonzero_cpu_milli - less)
     elif resource == "memory":
         changes["nonzero_memory_bytes"] = max(0, facts.nonzero_memory_bytes - less)
+    # None: scores read the requests of the pod, since those of its containers may exceed them now.
     return replace(facts, requests=requests, container_requests=None, **changes)  # type: ignore[arg-type]
 
 
@@ -175,6 +176,7 @@ def _reduced_claims(facts: PodFacts, resource: str, amount: int) -> tuple[PodCla
         elif left:
             kept.append(replace(each, count=min(each.count, left)))
             left -= kept[-1].count
+    # The claim for extended resources is the last one (`PodFacts.extended_requests`).
     *others, own = facts.device_claims
     return (*others, replace(own, extended=tuple(kept))) if kept else tuple(others)
 

@@ -39,6 +39,7 @@ class SandboxClaims:
 
     def of_copy(self, identity: PodIdentity, facts: PodFacts) -> PodFacts:
         """Return the facts of a copy, with claims of its own in place of those from templates."""
+        # claims_as: the pod as owner and consumer of its claims.
         if facts.claims_as is None:
             return facts
         claims = tuple(self._own_claim(identity, each) for each in facts.device_claims)

@@ -20,12 +20,13 @@ def shape_of(node: NodeFacts, known: dict[object, str]) -> str:
         return labels[INSTANCE_LABEL]
     if node.allocatable not in known:
         known[node.allocatable] = ", ".join(
-            _amount(resource, amount) for resource, amount in _by_weight(node) if amount
+            _amount(resource, amount) for resource, amount in _shown_amounts(node) if amount
         )
     return known[node.allocatable]
 
 
-def _by_weight(node: NodeFacts) -> list[tuple[str, int]]:
+def _shown_amounts(node: NodeFacts) -> list[tuple[str, int]]:
+    """Return the amounts that describe a node: CPU and memory first."""
     amounts = dict(node.allocatable)
     first = [(name, amounts.pop(name)) for name in ("cpu", "memory") if name in amounts]
     left_out = ("ephemeral-storage",)
