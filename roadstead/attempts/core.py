@@ -113,6 +113,7 @@ class AttemptsCore(AttemptTransitions):
                     new_records[pod.uid] = self._store.new(pod, profile, lease_id)
             elif lease_id > known.lease_id:
                 self._lease_again(pod, profile, lease_id, known, out)
+        # A pod that was leased before keeps its history of transitions, for errors.
         self._store.pods.inherit_histories(new_records.values())
         self._store.transition_all(list(new_records.values()), AttemptEvent.LEASE)
         return self._commands(out)

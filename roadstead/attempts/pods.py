@@ -197,9 +197,10 @@ class PermitWait:
 class AttemptRecord:
     """The core's record of a pod from lease to end.
 
-    seq: unique number, in order of lease. decided: (attempt number, node or None, error) of the
-    applied decision. answer: the binder's. waits: plugin → its wait, while WAITING. refusal: a
-    plugin's refusal while the pod was ASSUMING, which ends the attempt when the cache accepts it.
+    seq: unique number, in order of lease. history: the last transitions, for errors. decided:
+    (attempt number, node or None, error) of the applied decision. answer: the binder's. waits:
+    plugin → its wait, while WAITING. refusal: a plugin's refusal while the pod was ASSUMING, which
+    ends the attempt when the cache accepts it.
     """
 
     uid: str
