@@ -71,8 +71,9 @@ class Substitutes:
             claims = claims_of(self._claims, pod)
         except PodClaimError:
             return None
-        if any(each.allocation is not None or each.is_in_flight for each in claims):
-            return None
+        for each in claims:
+            if each.allocation is not None or each.is_in_flight:
+                return None
         if len(claims) > 1 and len({each.key for each in claims}) < len(claims):
             return None
         return claims

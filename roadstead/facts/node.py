@@ -62,7 +62,7 @@ _class_fields = attrgetter(*(each.name for each in fields(NodeFacts)[2:]))
 def named_node(node_class: NodeFacts, name: str) -> NodeFacts:
     """Return the node of this class and name; the name replaces `NAME_PLACEHOLDER` in labels."""
     labels = tuple(
-        (key, name if value == NAME_PLACEHOLDER else value) for key, value in node_class.labels
+        [(key, name if value == NAME_PLACEHOLDER else value) for key, value in node_class.labels]
     )
     # Not by `replace`, which takes three times as long: this runs for every node of a cluster.
     return NodeFacts(name, labels, *_class_fields(node_class))

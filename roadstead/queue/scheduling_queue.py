@@ -129,7 +129,7 @@ class SchedulingQueue:
                 self.core.update(identity, facts, now_s, events)
         answer = self.core.add(valid, now_s)
         self._handle_events(self._events.added(new_members), now_s)
-        self._record_gated(valid, classes)
+        self._record_gated(valid)
         yield from self.nominations.send_changes()
         return answer
 
@@ -140,13 +140,15 @@ class SchedulingQueue:
         )
         return pods if indices is None else [pods[index] for index in indices]
 
-    def _record_gated(self, pods: Sequence[Pod], classes: Mapping[int, PodFacts]) -> None:
-        """Record why pods are gated. classes: the facts of the pods by their id."""
-        gates = {key: self.core.gate(facts) for key, facts in classes.items()}
-        if all(status.is_success for status in gates.values()):
-            return
+    def _record_gated(self, pods: Sequence[Pod]) -> None:
+        """Record why pods are gated."""
+        statuses: dict[int, Status] = {}
         for identity, facts in pods:
-            status = gates[id(facts)]
+            if self.core.state_of(identity.uid) is not QueueState.GATED:
+                continue
+            status = statuses.get(id(facts))
+            if status is None:
+                status = statuses[id(facts)] = self.core.gate(facts)
             if not status.is_success:
                 self._pending_reasons[identity.uid] = _gated_reason(identity, facts, status)
 
