@@ -31,9 +31,10 @@ LONG_PAUSES: Final = GcTuning((50_000, 100, 100), 0)
 """Each object is searched once. A collection takes 12 to 28 ms if all new objects stay."""
 
 SHORT_PAUSES: Final = GcTuning((2_500, 1, 120_000), 1)
-"""Pauses of up to 2 ms for young objects, and up to 3 ms each other time, when they freeze.
+"""Pauses of up to 2 ms; every second one, of up to 3 ms, freezes the objects.
 
-So few objects are often in use and soon unreachable: they are searched twice before they freeze.
+At such short intervals many objects are still in use that soon are unreachable, so objects are
+searched twice before they freeze.
 """
 
 SHORT_BATCH_PODS: Final = 16
@@ -43,7 +44,9 @@ NEVER: Final = 3
 """No generation has this number, or a higher one."""
 
 _active: list[GcTuning] = []
-"""Tunings of the blocks that are entered, the latest last; before them, that outside of all blocks.
+"""Tunings of the `gc_tuned` blocks that are entered, the latest last.
+
+The first entry holds the thresholds outside of all blocks.
 
 The collector is the process's: blocks of several threads may overlap.
 """

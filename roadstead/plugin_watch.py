@@ -156,9 +156,10 @@ class Mark:
         os.close(file)
 
     def begin(self, calls: PluginCalls, process: str) -> None:
-        """Count a strike (`PluginCalls`) for each call that ended an earlier process.
+        """Count a strike for each call that ended an earlier process.
 
-        Then mark the calls of this one. process: its name, for the reason of a strike.
+        A plugin with too many strikes is not called any more (`PluginCalls`). Then mark the calls
+        of this process. process: its name, for the reason of a strike.
         """
         ended = self._path.with_suffix(_ENDED)
         if call := call_at_exit(self._path):

@@ -49,7 +49,7 @@ class Revisions:
         return True
 
     def apply_additions(self, names: Sequence[str], revision: int = 0) -> list[int] | None:
-        """Apply additions; return the indices of those that are not outdated; None if none is."""
+        """Apply additions; return the indices of those not outdated; None for all of them."""
         # Without any recorded revision, no name can be outdated, and revision 0 records none.
         if revision == 0 and not self._gone and not self._last:
             return None

@@ -1,4 +1,4 @@
-"""Helpers for tests of plugins: small nodes and pods, one request, and all of `plugin test`.
+"""Helpers for tests of plugins: nodes, pods, a plugin's answers, and the checks of `plugin test`.
 
 few, many = node("few"), node("many")
 answers = ask("few_pods:FewPods", pod(), {few: [pod()], many: [pod()] * 50})

@@ -3,6 +3,7 @@
 For new pod classes, workers evaluate their part of the nodes: they call users' plugins or, on large
 fleets, list the best nodes. That saves time if evaluating a class takes longer than the messages
 about it, if there are enough classes to outweigh the start of processes, and if cores are free.
+Texts for the user call a pod class a pod shape.
 """
 
 from __future__ import annotations
@@ -110,22 +111,22 @@ def choose_workers(
         return WorkerCount(0, "the run has no pods or no nodes to evaluate")
     if calls_plugins:
         # Time to evaluate a class on all nodes, and the cost of asking workers.
-        shape_s, overhead_s = _plugin_time_s(plan, inputs, classes, clock_s), MIN_PLUGINS_S
-        what = f"plugins take {shape_s * 1000:.1f} ms for each pod shape"
+        class_s, overhead_s = _plugin_time_s(plan, inputs, classes, clock_s), MIN_PLUGINS_S
+        what = f"plugins take {class_s * 1000:.1f} ms for each pod shape"
     else:
-        shape_s, overhead_s = len(inputs.nodes) * NEW_CLASS_ROW_S, CLASS_WITH_LISTS_S
+        class_s, overhead_s = len(inputs.nodes) * NEW_CLASS_ROW_S, CLASS_WITH_LISTS_S
         what = (
-            f"evaluating {len(inputs.nodes):,} nodes takes about {shape_s * 1000:.1f} ms for each"
+            f"evaluating {len(inputs.nodes):,} nodes takes about {class_s * 1000:.1f} ms for each"
         )
         what += " pod shape"
     text = f"{what}; number of shapes: {len(classes)}"
     # With more workers, each would evaluate for less time than its messages take.
-    useful = math.ceil(shape_s / overhead_s)
+    useful = math.ceil(class_s / overhead_s)
 
     def at_most(limit: int) -> int:
         """Return the number of workers, up to limit, that saves time; 0 if none does."""
         workers = max(1, min(limit, useful))
-        saved_s = len(classes) * (shape_s * (1 - 1 / workers) - overhead_s)
+        saved_s = len(classes) * (class_s * (1 - 1 / workers) - overhead_s)
         return workers if workers >= 2 and saved_s >= WORKER_START_S else 0
 
     workers, maximum = at_most(cores.workers), at_most(MAX_WORKERS)

@@ -84,7 +84,7 @@ class ScenarioFigures:
 def bench_simulate(names: Sequence[str], openb: Path | None, *, slow: bool, as_json: bool) -> None:
     """Play the chosen scenarios and print their figures. Raises InputError."""
     plans = chosen_plans(names, has_openb=openb is not None, slow=slow)
-    # One for all scenarios: loading takes long. `DecisionCounts` has the pods that it decides.
+    # One for all scenarios: loading takes long. `DecisionCounts` counts its decisions.
     compiled_kernel = CompiledKernel(load(), DecisionCounts())
     results = [measure(each, openb, compiled_kernel) for each in plans]
     commit = commit_of(Path(__file__).parent)

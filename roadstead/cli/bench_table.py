@@ -26,7 +26,10 @@ TITLES = {
 def print_bench(
     console: Console, outcomes: Sequence[WorkloadResult], machine: Machine, commit: str
 ) -> None:
-    """Print rates, latencies and memory of every workload, then the phases of each."""
+    """Print rates, latencies and memory of every workload, then the phases of each.
+
+    A gap is the time between two acknowledged binds; the longest one is printed.
+    """
     console.print(Text(f"{machine}\nCommit {commit or 'unknown'}", style="dim"))
     _print_rates(console, outcomes)
     for outcome in outcomes:

@@ -100,7 +100,7 @@ def with_workers(
         return plan
     from roadstead.cli.auto_workers import FreeCores, choose_workers, free_cores
 
-    # Counting free cores may ask the Ray cluster: done only if this many nodes pay for workers.
+    # Counting free cores may ask the Ray cluster, so it is done only if workers may save time.
     def free() -> FreeCores:
         return free_cores(plan.settings, room_for_workers(plan.settings))
 

@@ -56,6 +56,7 @@ METRICS: Final = (
     "retries",
     "utilization",
 )
+"""Metrics of a run; for those of conflicts and the score regret see `docs/conflicts.md`."""
 
 
 def product_study(definition: SweepDefinition, loaded: Loaded | None) -> Study:

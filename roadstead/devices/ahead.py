@@ -44,7 +44,7 @@ class DevicesAhead:
         return True
 
     def concerns(self, pod: PodFacts) -> bool:
-        """Whether a pod names a claim that is allocated here: it is in flight until the cache's."""
+        """Whether a pod names a claim that is allocated here, but not by the cache yet."""
         return any(f"{pod.namespace}/{name}" in self._keys for name in names_of(pod))
 
     def accept(self, claims: DeviceClaims) -> bool:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from roadstead.facts.devices import DeviceFacts, Placement, SliceFacts
 
 LISTED_MAX: Final = 4096
-"""Lists of devices that are known by their id; beyond, all are dropped."""
+"""Cached `_ListedDevices`, by the id of a slice's devices; beyond, all are dropped."""
 
 DeviceId = tuple[str, str, str]
 """Driver, pool and name of a device."""

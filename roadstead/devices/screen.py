@@ -275,7 +275,7 @@ class NodeScreen:
         return self._verdict_of_equivalent(self._outcomes.get(key), number)
 
     def record(self, key: Hashable, number: int, verdict: Verdict) -> None:
-        """Store the outcome of a search on a node; `outcomes` was called after its last change.
+        """Store the outcome of a search on a node; call `outcomes` first, after its last change.
 
         UNKNOWN for a search that was aborted, which is not repeated until the node changes.
         """

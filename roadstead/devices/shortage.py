@@ -23,14 +23,15 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _MatchingDevices:
-    """The devices that match a request. hidden: the others of `matching` that are not free, by why.
+    """The devices that match a request.
 
-    too_few: number of nodes on which the free ones do not suffice.
+    used: those in use. unusable: device → why it cannot be used although it is free.
+    too_few: number of nodes on which the others do not suffice.
     """
 
     matching: set[DeviceId] = field(default_factory=set)
     used: set[DeviceId] = field(default_factory=set)
-    hidden: dict[DeviceId, str] = field(default_factory=dict)
+    unusable: dict[DeviceId, str] = field(default_factory=dict)
     too_few: int = 0
 
 
@@ -66,8 +67,8 @@ def _found(
                 found.matching.add(device.id)
                 if is_used(device.id) and not choice.facts.has_admin_access:
                     found.used.add(device.id)
-                elif why := _why_hidden(allocator, choice, device):
-                    found.hidden[device.id] = why
+                elif why := _why_unusable(allocator, choice, device):
+                    found.unusable[device.id] = why
                 else:
                     free += 1
         # Mode All needs every matching device, and at least one.
@@ -75,7 +76,7 @@ def _found(
     return found
 
 
-def _why_hidden(allocator: Allocator, choice: Choice, device: PoolDevice) -> str:
+def _why_unusable(allocator: Allocator, choice: Choice, device: PoolDevice) -> str:
     gates, facts = allocator.gates, device.facts
     if facts.consumes and not gates.partitionable:
         return "cannot be used without DRAPartitionableDevices: true"
@@ -94,7 +95,7 @@ def _wanted(choice: Choice) -> str:
 
 
 def _text(choice: Choice, found: _MatchingDevices, nodes: int) -> str:
-    reasons = Counter(found.hidden.values())
+    reasons = Counter(found.unusable.values())
     parts = [f"{len(found.matching):,} match"]
     parts += [f"{len(found.used):,} of them in use"] if found.used else []
     parts += [f"{count:,} of them {why}" for why, count in sorted(reasons.items())]

@@ -205,7 +205,7 @@ class VisiblePools:
 
 
 class ProposedView(VisiblePools):
-    """As if a node's pools had only the devices of some allocations; with all for mode All."""
+    """A view of only the devices of some allocations; requests for all devices see all of them."""
 
     def __init__(
         self,

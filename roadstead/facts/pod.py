@@ -180,8 +180,8 @@ class GroupMembership:
 class PodFacts:
     """Everything that scheduling reads of a pod.
 
-    requests: sorted (resource, amount), cpu in milli-CPU, all others in units of `Value()`; zero
-        amounts are kept (only messages show them).
+    requests: sorted (resource, amount), cpu in milli-CPU, all others in units of `Value()`. Zero
+        amounts are kept: Filter ignores them, but not an extender that manages the resource.
     nonzero_cpu_milli, nonzero_memory_bytes: requests of the pod on a node, for scoring
         (100m / 200Mi for a container that names none).
     container_requests: sorted (resource, amount) by which NodeResourcesFit scores the pod itself,

@@ -123,7 +123,7 @@ def _count_calls() -> Iterator[Counter[str]]:
 
 
 class _FailureHandler(logging.Handler):
-    """Keep the failures of plugins: a log record of one has it as first argument."""
+    """Keep the failures of plugins; each is the first argument of its log record."""
 
     def __init__(self) -> None:
         super().__init__(logging.INFO)
