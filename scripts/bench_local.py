@@ -38,7 +38,7 @@ def main() -> int:
     parser.add_argument("--batch", type=int, default=1, help="pods submitted at once (default 1)")
     parser.add_argument("--no-kernel", action="store_true", help="decide by the plugins alone")
     asked = parser.parse_args()
-    hour_s = calibrate().processor_s
+    additions_s = calibrate().processor_s
     compiled_kernel = None if asked.no_kernel else CompiledKernel(load(), DecisionCounts())
     run = LocalRun(RunPlan(Settings(batch=asked.batch)), compiled_kernel=compiled_kernel)
     run.add_nodes(uniform_nodes(asked.nodes))
@@ -62,7 +62,7 @@ def main() -> int:
     why = run.pending()[:1]
     assert len(run.placements()) == len(pods), f"{len(run.placements())} pods are placed: {why}"
     each_us = spent_s / (len(pods) - first) * 1e6
-    print(f"20 million additions {hour_s:.2f} s")
+    print(f"20 million additions {additions_s:.2f} s")
     print(f"{each_us:.0f} us of processor time per pod: {asked.nodes} nodes, batch {asked.batch}")
     return 0
 

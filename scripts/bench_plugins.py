@@ -3,9 +3,9 @@
 
     python scripts/bench_plugins.py [--nodes 5000] [--running 20000] [--plugin NAME]
 
-Per plugin a profile that has nothing else, over a table with pods of forty apps running. `new
-class` is the first pod of a class that the table has not met; `next pod` is a pod of a class that
-it has, after one pod was placed on a node. Times are milliseconds, medians of --runs.
+Each plugin is alone in a profile; pods of forty apps run on the nodes of the table. `new class`:
+the first pod of a class, whose results are not cached. `next pod`: another pod of this class, after
+one was placed on a node. Times are milliseconds, medians of --runs.
 """
 
 from __future__ import annotations

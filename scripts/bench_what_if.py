@@ -102,7 +102,7 @@ def main() -> int:
     load()
     for name in ("fit", "grow"):
         if asked.only in (None, name):
-            hour_s = calibrate().processor_s
+            additions_s = calibrate().processor_s
             began_s = time.process_time()
             if name == "fit":
                 text = bench_fit(asked.nodes)
@@ -110,7 +110,7 @@ def main() -> int:
                 text = bench_grow(asked.nodes, asked.pending)
             spent_s = time.process_time() - began_s
             print(f"{name}: {spent_s:.1f} s of processor time: {text}", flush=True)
-            print(f"    20 million additions {hour_s:.2f} s")
+            print(f"    20 million additions {additions_s:.2f} s")
     return 0
 
 

@@ -38,8 +38,12 @@ NODES, PODS, BATCH = 120, 12_000, 128
 FAULT_AFTER = 2_000
 """Placed pods after which the fault happens."""
 
-LOOK_S = 0.02
+POLL_S = 0.02
+"""Interval at which the sizes of journals are read."""
+
 LEFT_S = 10.0
+"""How long after the end of a run its processes may still exist."""
+
 RUN_S = 300.0
 """Deadline of one run; a longer one counts as hanging."""
 
@@ -101,7 +105,7 @@ class Standstill(threading.Thread):
     def run(self) -> None:
         size = -1
         changed_s = time.monotonic()
-        while not self.is_over.wait(LOOK_S):
+        while not self.is_over.wait(POLL_S):
             now_s, found = time.monotonic(), self._size()
             if found != size:
                 size, changed_s = found, now_s

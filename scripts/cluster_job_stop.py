@@ -5,10 +5,11 @@
 Three hosts in namespaces of this machine (root on Linux), the head with Ray's dashboard
 (`ray[default]`). Each job schedules 40,000 pods with two schedulers and a worker; once some pods
 are placed, Ray is asked to stop it, as by `ray job stop`. A line of JSON for each: the seconds from
-the request until the driver has ended and until no process of the run is left on any host (both as
-a poll sees it, with its interval), whether Ray calls the job stopped, and the binds in its
-journal by `roadstead check`, and the number of parts of it that cannot be read. Exit status 1 if a
-run took longer than the wanted 2 s, left a process, or did not close its journal.
+the request until Ray sends SIGTERM, until the driver has ended and until no process of the run is
+left on any host (the last two as a poll sees them, with its interval); whether Ray calls the job
+stopped, and whether the driver reported SIGTERM (`is_said`); the binds in its journal by
+`roadstead check`, and the number of parts of it that cannot be read. Exit status 1 if a run took
+longer than the wanted 2 s, left a process, or did not close its journal.
 """
 
 from __future__ import annotations

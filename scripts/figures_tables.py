@@ -1,7 +1,8 @@
 """Tables of the documentation whose rows are of several commands, or of a whole sweep.
 
 A function gets the rows of the page and answers with the same rows, in which the cells that are
-made by commands are new. The others (names, remarks) are written by hand.
+made by commands are new. The others (names, remarks) are written by hand. The presets `omega-…` and
+`parsync-…` repeat experiments of the papers on Omega and ParSync (docs/conflicts.md).
 """
 
 from __future__ import annotations
@@ -124,8 +125,8 @@ def _of(*sweeps: Sweep) -> Table:
 
 
 _SLOTS = partial(mean_and_band, digits=3)
-_FIT = ("fit", "version")
-_WHOLE = ("incremental", "all-or-nothing")
+_CONFLICTS = ("fit", "version")
+_TRANSACTIONS = ("incremental", "all-or-nothing")
 _WAIT = partial(mean, unit=" s")
 
 TABLES: Mapping[str, Table] = {
@@ -151,12 +152,12 @@ TABLES: Mapping[str, Table] = {
             "service_job_s",
             [
                 Column(
-                    1 + 2 * detection + transaction,
+                    1 + 2 * index + offset,
                     "service_conflict_fraction",
-                    {"conflicts": _FIT[detection], "transaction": _WHOLE[transaction]},
+                    {"conflicts": conflicts, "transaction": transaction},
                 )
-                for detection in (0, 1)
-                for transaction in (0, 1)
+                for index, conflicts in enumerate(_CONFLICTS)
+                for offset, transaction in enumerate(_TRANSACTIONS)
             ],
         )
     ),

@@ -6,7 +6,8 @@
 TRACE is openb as `roadstead trace import openb` writes it, or the folder of its CSV files. As in
 the paper, the trace is inflated: its pods in random order, then pods drawn from it with
 replacement, until they request 130% of the fleet's GPUs. They arrive one after the other on the
-nodes with GPUs, and none ends. Unallocated GPU and fragments are recorded over arrived GPU.
+nodes with GPUs, and none ends. Allocated GPU and fragments (free GPU that a typical pod of the
+trace cannot use) are recorded as functions of the GPU that the pods so far request: arrived GPU.
 
 With `--gpus devices`, each GPU is a device besides: a pod gets whole GPUs, and a part of one only
 where a single GPU has that much left. The amounts of the nodes remain, for scores.
@@ -93,6 +94,8 @@ class Policy:
 
 AMOUNT, DEVICES = "amount", "devices"
 """What the GPUs of a node are: one amount, or devices besides."""
+
+# Fragmentation Gradient Descent, the policy of the paper.
 
 FGD_OF = {
     AMOUNT: Policy("FGD", plugin="fgd.FGD"),

@@ -4,11 +4,12 @@
     python scripts/journal_copy_cost.py --pairs 8 --batches 64,2048
     python scripts/journal_copy_cost.py --replies           how long a reply of the binder takes
 
-Root on Linux. Runs with and without `--journal-copy` alternate, with control on the second host and
-the copy on another one. All hosts use one disk of this machine, so that both copies wait for it. A
-line of JSON per run: batch size, whether it had a copy, pods per second, and whether journal and
-copy have the same bytes; then the medians for each batch size. With --replies, two binders on one
-Ray, one of them with a copy, get the same messages in turn; a line has the medians in ms.
+Root on Linux. Runs with and without `--journal-copy` alternate; `control` (queue, cache and binder)
+is on the second host, the copy on another one. All hosts use one disk of this
+machine, so that both copies wait for it. A line of JSON per run: batch size, whether it had a copy,
+pods per second, and whether journal and copy have the same bytes; then the medians for each batch
+size. With --replies, two binders on one Ray, one of them with a copy, get the same messages in
+turn; a line has the medians in ms.
 """
 
 from __future__ import annotations

@@ -118,10 +118,8 @@ class Killer(ActorLauncher):
     def install(self) -> None:
         """Patch the parts of a run to call `reach` when a phase begins."""
         entry.open_launcher = lambda: self
-        opening, ready, end, write = (
-            *(launch.open_runtime, RayRuntime._await_ready),
-            *(Client.end, output.write_output),
-        )
+        opening, ready = launch.open_runtime, RayRuntime._await_ready
+        end, write = Client.end, output.write_output
 
         def open_runtime(plan: RunPlan) -> Runtime:
             self._opened = runtime = opening(plan)  # type: ignore[assignment]

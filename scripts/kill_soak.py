@@ -4,10 +4,11 @@
     python scripts/kill_soak.py --kills 100 --inline    in this process, actors destroyed
 
 Each run has a process of its own. After each its journal goes through the checker. Figures go to
-standard output as JSON: kills, runs, lost, doubled, overfilled (violations of I1), other
-violations, and recovery time: p50 and max of how long a replacement took, without the time until it
-was noticed. The supervisor's budget of replacements is lifted: it would end runs that are killed
-this often. Exit status 1 where anything was lost, doubled or violated, or a run ended early.
+standard output as JSON: kills, runs, lost, doubled, overfilled (violations of I1 of
+docs/invariants.md), other violations, and recovery time: p50 and max of how long a replacement
+took, without the time until the loss was noticed. The supervisor's budget of replacements is
+lifted: it would end runs that are killed this often. Exit status 1 where anything was lost, doubled
+or violated, or a run ended early.
 """
 
 from __future__ import annotations

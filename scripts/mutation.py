@@ -4,8 +4,8 @@
                         [--rounds R] [--processes P] [--json FILE] [--again FILE] [--reach DIR]
 
 Takes a random sample of all mutants of queue, cache, binder, journal, cycle, recovery and
-invariants, and runs each in a process of its own: simulated runs of all variants for R seeds until
-one finds something, and apart from that the tests of the mutant's package; of both only those that
+invariants. Two killers run each mutant, in a process of its own: simulated runs of all variants for
+R seeds until one finds something, and the tests of the mutant's package; of both only those that
 reach the changed line, which is measured first. Prints the share found per package, and every
 mutant that was not found. Exit status 1 where some mutant of the sample is found by neither.
 """
@@ -211,10 +211,11 @@ def run(
 ) -> Iterator[KillerResult]:
     """Yield results as they arrive: of mutants in functions (from hosts), then of other mutants."""
     groups: dict[tuple[str, tuple[str, ...]], list[Job]] = {}
-    cold: list[Job] = []
+    # Of code that runs when a module is imported: a host has imported it already.
+    at_import: list[Job] = []
     for mutant, killer in jobs:
         if reaches[killer].of(mutant.path, mutant.line) is None:
-            cold.append((mutant, killer))
+            at_import.append((mutant, killer))
         else:
             suites = suites_of(mutant.path) if killer == "tests" else ()
             groups.setdefault((killer, suites), []).append((mutant, killer))
@@ -222,13 +223,13 @@ def run(
         host = partial(HOSTS[killer], suites=suites, rounds=rounds)
         for result in _hosted(host, some, processes, reaches[killer]):
             if result.found == UNSUITED:
-                cold.append((result.mutant, killer))
+                at_import.append((result.mutant, killer))
             else:
                 yield result
     killers = {
         name: partial(KILLERS[name], rounds=rounds, reach=reach) for name, reach in reaches.items()
     }
-    yield from side_by_side(cold, processes, plant, killers)
+    yield from side_by_side(at_import, processes, plant, killers)
 
 
 def package_of(mutant: Mutant) -> str:

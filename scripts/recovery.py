@@ -5,10 +5,10 @@
     scripts/recovery.py --pods 100000 --nodes 1000
 
 Writes a journal as the binder does, batch by batch, into a temporary folder, and recovers it in a
-process that knows nothing yet, with the collector of cycles set as for an actor. Prints how far it
-is on standard error, and JSON: seconds of the clock and of the processor, what 20 million additions
-in a Python loop took just before, and the processor time where those take 1.05 s. The bound for a
-million binds is 10 s there.
+process that knows nothing yet, with the garbage collector set as for an actor. Prints its progress
+on standard error, and JSON: seconds of the clock and of the processor, what 20 million additions in
+a Python loop took just before, and the processor time scaled to a machine on which they take 1.05 s
+(`calibrated_s`). The bound of `calibrated_s` for a million binds is 10 s.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Steps:
             print(f"{self._what}: {self._done:,} of {self._total:,}", file=sys.stderr, flush=True)
 
 
-class ReadAloud(FileJournal):
+class ProgressJournal(FileJournal):
     """A journal that prints how much of it is read."""
 
     def __init__(self, folder: Path, records: int) -> None:
@@ -134,7 +134,7 @@ def recovered(folder: Path, records: int) -> dict[str, float]:
     raise_gc_thresholds()
     gc.collect()
     clock_s, processor_s = time.perf_counter(), time.process_time()
-    actor = BinderActor(plan, Nobody(), ReadAloud(folder, records))
+    actor = BinderActor(plan, Nobody(), ProgressJournal(folder, records))
     clock_s, processor_s = time.perf_counter() - clock_s, time.process_time() - processor_s
     return {
         "bound": len(actor.core.placements),

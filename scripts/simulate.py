@@ -1,7 +1,7 @@
 """Simulated runs of many seeds in virtual time, with faults of every kind, checked after each run.
 
-    scripts/simulate.py [--seeds N] [--start S] [--faults lost,slow,…] [--among V] [--processes P]
-                        [--reached]
+    scripts/simulate.py [--seeds N] [--start S] [--faults lost,slow,…] [--among VARIANT]
+                        [--processes P] [--reached]
 
 A failure prints its seed and the command that replays it; the exit status is then 1.
 """

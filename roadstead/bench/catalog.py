@@ -1,4 +1,7 @@
-"""The catalog of workloads: scheduler_perf's, Roadstead's own, and those of a user's file."""
+"""The catalog of workloads: scheduler_perf's, Roadstead's own, and those of a user's file.
+
+One of Roadstead's own replays the openb trace of a GPU cluster, which the user has to download.
+"""
 
 from __future__ import annotations
 

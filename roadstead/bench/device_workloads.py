@@ -59,7 +59,7 @@ SHAPES = (
 def ten_claims(name: str, nodes: int, pods: int, seed: int) -> Script:
     """Pods of ten claim shapes in turn, on nodes with eight devices each.
 
-    seed: unused; all workloads have this signature.
+    seed: unused; the function of every workload receives it.
     """
     return _script(name, nodes, pods, SHAPES)
 

@@ -1,4 +1,7 @@
-"""Roadstead's own workloads: ten classes, all distinct, a million, devices, the openb trace."""
+"""Roadstead's own workloads: ten classes, all distinct, a million, devices, the openb trace.
+
+openb: a published trace of a production GPU cluster (`roadstead.fleet.openb`).
+"""
 
 from __future__ import annotations
 

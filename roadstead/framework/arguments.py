@@ -52,7 +52,7 @@ def parse_arguments(model: type[ArgumentsT], value: object, *, field: str) -> Ar
         name: each for name, each in document.items() if name in own or name not in _TYPE_META
     }
     try:
-        # Through JSON, so that a list may become a tuple, but a string no number.
+        # Through JSON, where strict mode accepts a list for a tuple, but no string for a number.
         return model.model_validate_json(json.dumps(fields))
     except ValidationError as error:
         problems = map(_named, validation_problems(error, field))

@@ -1,8 +1,8 @@
 """The cluster events for the difference between old and new facts of one object.
 
 One event per type of change, in the order of upstream's pkg/scheduler/framework/events.go (1.34).
-Annotations, conditions and resources that are not counted are not part of facts, and change no
-decision.
+Changes of annotations, conditions and resources that scheduling does not count have no event of
+their own.
 """
 
 from __future__ import annotations

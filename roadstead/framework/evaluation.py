@@ -170,6 +170,7 @@ class Evaluation:
         """
         assert self.before_restriction is None, "restricted once between two updates"
         self.before_restriction, self.is_bare = (self.codes, self.feasible), found_nodes.is_bare
+        # A search identifies nodes by arrival number, since it does not know this table's rows.
         arrivals = self.table.arrivals
         # As upstream: if PreFilter named nodes, a node that the search did not see has the status
         # of a node that is not named.

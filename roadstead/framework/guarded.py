@@ -285,7 +285,7 @@ def _call_hint_function(
     check: Callable[[object, Args], AnswerT],
     args: Args,
 ) -> AnswerT:
-    """Return the answer of a hint or `may_matter`; HintError for a failure, as upstream queues."""
+    """Return the answer of a hint or `may_matter`; HintError for a failure: the pod is queued."""
     try:
         return check(_call_with_deadline(origin.name, point, function, args), args)
     except BaseException as raised:

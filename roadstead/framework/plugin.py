@@ -222,10 +222,11 @@ class Plugin(ABC):
     def substitute_claims(self, pod: PodFacts) -> tuple[PodClaim, ...] | None:
         """Return claims of devices to use in place of the pod's own; None to use the pod's own.
 
-        The facts of the pod with these claims, and without `claims_as`, are a *substitute*
-        (`Profile.substitute`): many pods can share it and are then evaluated once. It must now get
-        the pod's own answers, except those that name the pod or its claims. Not called in profiles
-        with users' plugins, which may read what a substitute leaves out.
+        The facts of the pod with these claims, and without `claims_as` (the pod's own UID and
+        name), are a *substitute* (`Profile.substitute`), which many pods share and which is
+        evaluated once. In the current state, plugins must answer as for the pod itself, except
+        where answers name the pod or its claims. Not called in profiles with users' plugins, which
+        may read what a substitute leaves out.
         """
         return None
 
@@ -312,9 +313,10 @@ class FilterPlugin(Plugin):
         return False
 
     def changed_rows(self, table: Table, position: int) -> tuple[list[int] | None, int]:
-        """Return the rows whose Filter answers may have changed, and the position of this answer.
+        """Return the rows whose Filter answers may have changed, and a position for the next call.
 
-        position: that of an earlier answer for the table, or 0. None: any row may have changed.
+        Changes are numbered. position: returned by an earlier call for the table, or 0; changes up
+        to it are left out. None: any row may have changed.
         Called for pods for which `reads_current` holds.
         """
         return None, 0

@@ -176,7 +176,7 @@ class Profile:
         return tuple(plugins)
 
     def _has_idle_plugins_from_reserve(self) -> bool:
-        """Whether no plugin does anything from Reserve to PostBind: assumed pods are bound."""
+        """Whether no plugin does anything from Reserve to PostBind: none of them is called then."""
         only_succeed = (
             *(_only_succeeds(each, "reserve", "unreserve") for each in self.reserve),
             *(_only_succeeds(each, "pre_bind") for each in self.pre_bind),

@@ -71,7 +71,7 @@ def raw_scores(plugin: ScorePlugin, state: CycleState, pod: PodClass, table: Nod
 def bare_scores(
     plugin: ScorePlugin, state: CycleState, pod: PodClass, table: NodeTable, feasible: Bools
 ) -> I64:
-    """Return raw scores of the feasible rows as bare nodes, 0 elsewhere: int64[row]."""
+    """Return raw scores: int64[row]; feasible rows as if without pods and images, others 0."""
     rows = np.flatnonzero(feasible)
     scores: I64 = np.zeros(len(table), dtype=np.int64)
     scores[rows] = plugin.score(state, pod, bare(table, rows))

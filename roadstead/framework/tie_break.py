@@ -2,7 +2,8 @@
 
 Upstream chooses at random. Here each node gets a rank, a hash of seed, pod and node, which depends
 neither on the order of rows, nor on the division of pods into batches, nor on the process: a seed
-always gives the same placement. `first` chooses the bytewise smallest name, as the recordings do.
+always gives the same placement. `first` chooses the bytewise smallest name, as in the recorded
+decisions of kube-scheduler with which Roadstead is compared.
 """
 
 from __future__ import annotations

@@ -187,7 +187,7 @@ def _python_files(folder: Path) -> Iterator[Path]:
     for root, folders, names in os.walk(folder):
         folders[:] = sorted(each for each in folders if each != "__pycache__")
         paths = (Path(root, name) for name in sorted(names) if name.endswith(".py"))
-        # Editors leave links to nothing next to a file.
+        # Not the broken links that editors leave next to an open file.
         yield from filter(Path.is_file, paths)
 
 

@@ -55,7 +55,7 @@ class Validity:
         for other, change in reversed(columns.class_changed.items()):
             if change <= self.changes:
                 break
-            # As `is_changed_by`, which a pod that arrives alone would call for each class.
+            # `is_changed_by` checks this, too; here it saves a call for each class.
             if key_of(other) in unaffected:
                 continue
             if self.is_changed_by(other, profile, plugins, pod):

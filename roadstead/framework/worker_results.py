@@ -1,5 +1,7 @@
 """WorkerResults: answers of users' plugins for a pod class that workers computed.
 
+A worker is an actor that evaluates a part of the nodes for the schedulers.
+
 worker's columns ──► WorkerResults ──► Evaluation uses them in place of a call over all rows
                        └── rows that changed since, or that no worker answered: called here
 """

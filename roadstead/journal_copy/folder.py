@@ -31,8 +31,8 @@ def copied_names(disk: Disk) -> list[str]:
 def digest_of(disk: Disk, name: str, size_bytes: int) -> bytes:
     """Return a digest of the first bytes of a file.
 
-    No checksum: headers and frames have a CRC of their own at their end, and all data with its own
-    CRC behind it has the same CRC.
+    A CRC would not do: headers and frames end with their own CRC, and the CRC of any data followed
+    by its CRC is the same constant.
     """
     digest = hashlib.blake2b(digest_size=16)
     for offset in range(0, size_bytes, CHUNK_BYTES):

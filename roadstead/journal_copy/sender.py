@@ -159,7 +159,8 @@ class CopySender:
         return self._sent
 
     def _is_due(self) -> bool:
-        # Else, steps for which no caller waits, such as a FLUSHED frame, are sent with later ones.
+        # Else, steps for which no caller waits (a FLUSHED frame, which marks what is durable) are
+        # sent with later ones.
         return self.state is SenderState.CATCHING_UP or not self.is_confirmed
 
     def _next_write(self) -> CopyWrite:

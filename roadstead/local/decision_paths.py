@@ -3,7 +3,8 @@
 plain: pod by pod. batches: in batches, as a scheduler decides, with results of classes cached from
 batch to batch. A number W: the same, with W workers that score new classes. Without a suffix, a
 path is the reference path: the plugins decide. With the kernel it is pod by pod (`+kernel`) or in
-runs of pods (`+runs`). Replays of recordings and tests compare the paths.
+runs of pods (`+runs`). Tests compare the paths, also with recorded decisions of kube-scheduler
+(`scripts/parity.py`).
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from roadstead.nodes.table import NodeTable
 from roadstead.protocol.errors import UnsupportedError
 
 FIRST = TieBreak("first")
-"""The tie-break of the recordings."""
+"""The tie-break of the recorded decisions."""
 
 Profiles = Callable[[PodClasses], Mapping[str, Profile]]
 """Pod classes of one path → its profiles, by scheduler name."""

@@ -62,7 +62,7 @@ ResultT = TypeVar("ResultT")
 """What steps of the queue return."""
 
 OWNER, EPOCH = "scheduler-0", 1
-"""The name of the only scheduler, and the number of its life."""
+"""The name of the only scheduler, and its epoch."""
 
 
 class LocalRun:

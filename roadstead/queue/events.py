@@ -27,7 +27,7 @@ _CLAIM_UPDATE = ClusterEvent(EventResource.RESOURCE_CLAIM, ActionType.UPDATE)
 UNSCHEDULABLE_POD_ADD = ClusterEvent(EventResource.UNSCHEDULABLE_POD, ActionType.ADD)
 
 MAX_CACHED_EVENTS = 32_768
-"""Maximum number of events in each of two generations of a cache.
+"""How many recently used events a cache keeps; older ones are dropped.
 
 Equal events are one object, so that hints evaluate each once.
 """

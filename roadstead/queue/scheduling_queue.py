@@ -75,7 +75,7 @@ class SchedulingQueue:
         self._overdue: dict[str, dict[str, int]] = {}
         self._failed_reports = 0
         self._gangs = Gangs(
-            *(profiles.values(), self.core, members, self._events, self._handle_events)
+            profiles.values(), self.core, members, self._events, self._handle_events
         )
         self._gang_turns = GangTurns(self.core, members)
         self.nominations = QueueNominations(self.core, self._events, self._handle_events)

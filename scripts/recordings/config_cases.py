@@ -1,7 +1,7 @@
 """Recorded configurations: what is effective after defaults and merging, or why it is refused.
 
-A refusal to decode is compared by its stage and the fields it names: its words are Go's
-decoders.
+Of a refusal to decode, only the stage and the names of fields are compared, since Go's decoders
+write its text.
 """
 
 from __future__ import annotations

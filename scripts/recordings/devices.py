@@ -1,8 +1,8 @@
 """Recorded decisions on claims of devices: the suite `dra`, and what it shares with `dra-sequence`.
 
-Entries are those of `static` with more fields. A Filter that fails on any node ends the cycle with
-one of several errors, and which of them is chance; where the real scheduler would crash ("Panic"),
-ours must fail on the same nodes with the same text.
+Entries have the fields of the suite `static`, and more. If Filter fails on several nodes, upstream
+ends the cycle with the error of a random one; where it would crash ("Panic"), ours must fail on the
+same nodes with the same text.
 """
 
 from __future__ import annotations

@@ -128,7 +128,7 @@ class ExtendedReplay:
         return {k: v for k, v in entry.items() if k != "best" or self.path.names_best}
 
     def _made(self) -> list[Json]:
-        """Return the calls as made: by extender, as upstream's concurrent ones are recorded."""
+        """Return the calls that were made, in order."""
         return list(self._script.made)
 
     def _outcome(self, decision: Decision, entry: Json) -> Json:

@@ -43,7 +43,7 @@ from scripts.recordings.result import Json, differing
 Check = Callable[[Json], tuple[Json, list[str]]]
 T = TypeVar("T", bound=objects.ApiObject)
 
-UNTOLD = "Condition", "Annotation", "GeneratedResourceClaim"
+IGNORED = "Condition", "Annotation", "GeneratedResourceClaim"
 """Suffixes of the labels of events that concern nothing a decision reads."""
 
 _FINE_UPDATES = tuple(each for each in ActionType if each in ActionType.UPDATE)
@@ -81,7 +81,7 @@ def check_classification(case: Json) -> tuple[Json, list[str]]:
     Recorded events of changes that are not in the facts are not compared.
     """
     recorded = cast("list[str]", case["events"] or [])
-    wanted = [each for each in recorded if not each.endswith(UNTOLD)]
+    wanted = [each for each in recorded if not each.endswith(IGNORED)]
     if case["kind"] == "Pod":
         old, new = (objects.Pod.read(case[key]) for key in ("old", "new"))
         is_assigned = bool(new.spec.node_name)

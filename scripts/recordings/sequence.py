@@ -1,8 +1,7 @@
 """Replaying a recorded sequence on one path: pods one after another while the cluster changes.
 
-Where our answer differs the recorded one is put in its place, and the same where a decision needs
-what is not there yet: every later decision is made on the recording's own ground, so that one
-mistake is one mismatch.
+If our answer differs, or needs something not implemented, the recorded one is applied in its place:
+later decisions start from the recorded state, so that one mistake is one mismatch.
 """
 
 from __future__ import annotations
