@@ -6,5 +6,6 @@ resource amounts. A *row* is a node of the table. A *batch* is pods that are dec
 another while only its own placements change the table; the *kernel* decides most of them by
 compiled code (`roadstead.kernel`), the plugins the others (the *reference path*). A *scope* is the
 nodes on which a batch is decided. A *need* is a request of the cycle to its driver (`needs.py`). An
-*arrival* is the number of a node in the order in which nodes were added.
+*arrival* is the number of a node in the order in which nodes were added. A *worker* is an actor
+with every Nth node, which evaluates users' plugins or lists its best rows for schedulers.
 """

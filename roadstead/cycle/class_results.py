@@ -126,6 +126,7 @@ class ClassResults:
         other, validity = shared.class_input, shared.validity
         # By constructor: `dataclasses.replace` takes several times as long, for each new class.
         class_input = ClassInput(scores, other.pre_filter, other.pre_score, other.scores.evaluation)
+        # One set for the shape: a pod that does not affect one of its classes affects none.
         unaffected_by = validity.unaffected_by
         return CachedClass(class_input, Validity(validity.inputs, validity.changes, unaffected_by))
 

@@ -1,6 +1,6 @@
 """Explain: every node's result for one pod: the refusing plugin and why, or scores and total.
 
-`Explanation.as_expected()` has the fields of an entry of `expected` in the golden recordings.
+`Explanation.as_expected()` has the form of the recorded decisions of kube-scheduler (tests/golden).
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ class Explanation:
     score_error: why scoring fails, which fails the attempt only if nodes must be compared.
     is_terminating: the pod is being deleted, and is never tried.
     dry_run: the dry run that PostFilter needs (see `with_post_filter`).
-    post_filter: None if it did not run. unsupported: what PostFilter needs and does not exist.
+    post_filter: None if it did not run. unsupported: the plugin of PostFilter that does not support
+        the pod, and the field because of which it does not; "" for none.
     details: what plugins add about the nodes that they refused.
     """
 

@@ -103,7 +103,7 @@ def _prepare(profile: Profile, states: Mapping[str, CycleState], pod: PodClass) 
         (SCORE, profile.preparing_score),
     )
     for point, plugins in phases:
-        # Users' plugins are guarded.
+        # Users' plugins are guarded: their failures are caught.
         for plugin in (each for each in plugins if each.is_guarded):
             try:
                 status = _run_plugin(plugin, point, states[point], pod)

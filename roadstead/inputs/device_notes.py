@@ -14,6 +14,8 @@ def unknown_device_notes(
 ) -> Iterator[str]:
     """Yield a note on running pods with claims that are not given, or have no allocation."""
     allocated = {each.key for each in claims if each.allocation is not None}
+    # `generated` is "" if the pod needs no claim from the template. The claim for extended
+    # resources is made by scheduling.
     found = [
         identity.key
         for identity, facts, _ in running

@@ -1,4 +1,4 @@
-"""The inputs of a run with their source: a trace or the generator. Manifests: `manifest_inputs`."""
+"""Loading of a run's inputs from a trace or the generator; `manifest_inputs` loads manifests."""
 
 from __future__ import annotations
 

@@ -53,7 +53,8 @@ class Columns:
     facts: per row, the node or its class (see `node`). pods: number of pods of each class.
     name_hash: uint64[capacity], computed on first use for the rows from `_hashed` on.
     version: int64[capacity], the table version of the row's last change; facts_version: of the last
-        change of its node's own facts.
+        change of its node's own facts. node_version: of the last change of any node's facts, or of
+        the set of nodes.
     class_counts: class → number of its pods on all rows. changes: number of changes of these
         counts; class_changed: class → the number of its last change, in ascending order.
     snapshot_at: int64[capacity], how many nodes had arrived at the row's last snapshot;

@@ -65,7 +65,8 @@ class PodClass:
     """The pods with equal facts.
 
     index: number of the class in its `PodClasses`, in order of first use.
-    facts: those of the pods. facts.claims_as is the pod that owns and uses the device claims.
+    facts: those of the pods. facts.claims_as names the one pod of a class with device claims, as
+        their owner and user.
     shape: equal for classes that differ only in the amounts of their requests, but not in which of
         them are 0.
     effect_shape: like shape, but of the device claims only whether there are any: a key of the

@@ -49,8 +49,9 @@ def count_on_rows(
     """Do `count_on_row` for changes[i] pods on row on[i], for each i; rows may repeat."""
     # `np.add.at`, because `+=` on repeated rows would add only once.
     rows, change = np.array(on, np.intp), np.array(changes, np.int64)
-    for row, each in zip(on, changes, strict=True) if pod_class.facts.host_ports else ():
-        _count_ports(columns, row, pod_class, each, ports_as_set)
+    if pod_class.facts.host_ports:
+        for row, each in zip(on, changes, strict=True):
+            _count_ports(columns, row, pod_class, each, ports_as_set)
     if len(columns.requested) < len(columns.classes.resources):
         columns.fit_resources()
     for code, amount in pod_class.coded_requests:

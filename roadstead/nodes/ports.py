@@ -1,6 +1,8 @@
 """Host ports in use on a node, as a table counts them and as a what-if lists them.
 
-A table counts the pods that use a port; upstream's what-ifs only know whether it is in use.
+A what-if runs filters on copies of rows to which pods are added or from which they are removed
+(`roadstead.framework.what_if`). A table counts the pods that use a port; a what-if only records, as
+upstream, whether it is in use.
 """
 
 from __future__ import annotations

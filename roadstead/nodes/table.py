@@ -1,7 +1,7 @@
 """The node table, which events change. Plugins read it as a `Table` (`roadstead.nodes.view`).
 
-`copy_rows(rows)` is an independent copy of some rows in which pods may be added and removed:
-preemption, nominated pods and what-ifs use it, and plugins read it like the table.
+`copy_rows(rows)` is an independent copy of some rows in which pods may be added and removed, for
+preemption and nominated pods (`roadstead.framework.what_if`); plugins read it like the table.
 """
 
 from __future__ import annotations
@@ -43,8 +43,9 @@ class NodeTable(Table):
     `facts_changed_since` returns the rows with other facts. `arrived` is the arrival of the next
     node: in a table of all nodes, how many were ever added, removed ones included. tree: the nodes
     by zone, for the order of node search. residents: the pods on nodes, by UID. nominations: number
-    of nominated pods by node. Copies of rows have none of these three. ports_as_set: it is recorded
-    whether ports are in use, as in upstream's what-ifs, and not by how many pods. _row_of: by name.
+    of nominated pods by node. Copies of rows have none of these three. ports_as_set: of a port, the
+    table records whether it is in use, as upstream's NodeInfo, not by how many pods. _row_of: by
+    name.
     """
 
     __slots__ = (

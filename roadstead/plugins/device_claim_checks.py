@@ -1,4 +1,4 @@
-"""Checks of DynamicResources in PreFilter, before any node: claims can be decided.
+"""Checks of a pod's claims in PreFilter of DynamicResources, which depend on no node.
 
 Upstream: PreFilter and validateDeviceClass in dynamicresources.go of 1.34.
 """
@@ -21,6 +21,7 @@ def check_supported(devices: DeviceState, pod: PodFacts, plugin: str) -> None:
     """
     if not devices.gates.extended_resource or pod.extended_requests:
         return
+    # `DeviceState.served`: the extended resources that a DeviceClass names.
     served = (name for name, amount in pod.requests if amount and name in devices.served)
     name = next(filter(is_extended_resource, served), "")
     if name:

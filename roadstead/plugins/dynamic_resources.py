@@ -223,11 +223,13 @@ class DynamicResources(
         return self._devices.version
 
     def lasting_state_version(self, pod: PodClass) -> Hashable:
+        # Of a substitute, only Filter reads which devices are free.
         if is_substitute(pod.facts):
             return self._devices.allocator.classes_version
         return self.state_version(pod)
 
     def reads_current(self, pod: PodClass) -> bool:
+        # Filter reads the free devices anew at each call.
         return is_substitute(pod.facts)
 
     def changed_rows(self, table: Table, position: int) -> tuple[list[int] | None, int]:

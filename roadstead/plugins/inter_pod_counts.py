@@ -146,7 +146,7 @@ class InterPodCounts:
         if not len(self._codes):
             return {}
         table_pods = self._index.table_pods
-        # Nothing is cached for views and overlays (`roadstead.nodes.view`), which are short-lived.
+        # Nothing is cached for views and copies of rows (`copy_rows`), which are short-lived.
         if not isinstance(table, NodeTable) or not table_pods.caches(table):
             return self._count({}, table, read_pods(table, np.arange(len(table))))
         if self._columns is not table.columns or self._node_version != table.node_version:

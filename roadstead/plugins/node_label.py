@@ -1,4 +1,4 @@
-"""NodeLabel: labels that nodes must have or must not have, and such preferences.
+"""NodeLabel: labels that nodes must have or lack, and labels that they should have or lack.
 
 Neither the pod nor the values of labels matter, only their keys.
 

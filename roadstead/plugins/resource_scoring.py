@@ -129,7 +129,7 @@ def broken_linear(shape: Sequence[ShapePoint]) -> NDArray[np.int64]:
     """Return a piecewise linear function at utilizations 0..100: int64[101].
 
     Shape scores 0..10 become node scores 0..100; the function is constant outside the points.
-    Computed in integers, as by upstream's BuildBrokenLinearFunction.
+    Rounded towards zero, as by upstream's BuildBrokenLinearFunction.
     """
     unit = MAX_NODE_SCORE // _SHAPE_SCORE_MAX
     points = [(point.utilization, point.score * unit) for point in shape]

@@ -42,7 +42,7 @@ def read_pods(table: Table, rows: Rows) -> PodsByClass:
 class TablePods:
     """The pods on all rows of a table, updated for changed rows; all `InterPodCounts` share it.
 
-    Only the largest table is cached: overlays on it (`roadstead.nodes.view`) must not replace it.
+    Only the largest table is cached: copies of some of its rows (`copy_rows`) must not replace it.
     """
 
     __slots__ = ("_columns", "_node_version", "_pods", "_version")

@@ -14,7 +14,7 @@ Plain: TypeAlias = "bool | int | float | str | bytes | list[Plain] | dict[str, P
 
 
 class TaskState(StrEnum):
-    """WAITING, LOST: for a start. DONE: with a result. FAILED: with an error. STOPPED: without."""
+    """WAITING, LOST: to be started. DONE: has a result, FAILED: an error, STOPPED: neither."""
 
     WAITING = "waiting"
     RUNNING = "running"
