@@ -285,8 +285,8 @@ class Cluster:
     ) -> GrowResult:
         """Search the fewest or cheapest nodes with which all pods fit, as `roadstead grow` does.
 
-        catalog: the path of a catalogue of node shapes. The other arguments and the errors are
-        those of `schedule`.
+        catalog: the path of a catalogue of node shapes. max_runs: scheduling runs of the search,
+        by default 200. The other arguments and the errors are those of `schedule`.
         """
         plan = self._single_scheduler_plan(config, preset, plugin, settings, seed)
         path = Path(os.fspath(catalog))
@@ -307,8 +307,8 @@ class Cluster:
     ) -> ShrinkResult:
         """Search the nodes that can go, as `roadstead grow --shrink` does.
 
-        nodes, zone, selector: the nodes to consider; without any, all. The other arguments and the
-        errors are those of `schedule`.
+        nodes, zone, selector: the nodes to consider; without any, all. max_runs: how many nodes are
+        tried, by default 2,000. The other arguments and the errors are those of `schedule`.
         """
         plan = self._single_scheduler_plan(config, preset, plugin, settings, seed)
         chosen = what_if.ChosenNodes(nodes, _paths(zone), selector)

@@ -22,7 +22,7 @@ Place = Callable[[str], Mapping[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A configuration, None for that of the scenario, and plugins in addition to those of both.
+    """A configuration, None for that of the scenario, and the plugins of this side alone.
 
     Plugins are named as for `--plugin`.
     """

@@ -16,8 +16,8 @@ from roadstead.api.paired_runs import Comparison, RunGroup, compare_groups, read
 from roadstead.api.run_folder import COMPARISON_FILE, replace_text
 
 PAIRS_MAX: Final = 10
-"""Maximum number of pairs of configurations, as of five; of more, each is compared with the
-first."""
+"""Maximum number of pairs: up to five configurations are all compared with each other, more only
+with the first."""
 
 
 def compare_configs(folder: Path, names: Iterable[str]) -> tuple[Comparison, ...]:

@@ -49,7 +49,7 @@ COUNT_MAX = 10_000
 
 @dataclass(frozen=True, slots=True)
 class SweepPoint:
-    """A combination of values. runs: number of its runs, one for each seed. metrics: over them."""
+    """A combination of values. runs: their number, one for each seed. metrics: of these runs."""
 
     values: Values
     runs: int
@@ -180,6 +180,7 @@ def play_sweep(
         return Processes(
             lambda: open_launcher().open_tasks(work, settings, jobs.count, lambda _: None),
             jobs.count,
+            # Started before the first task, because the caller asked for them.
             is_at_once=True,
         )
 

@@ -44,7 +44,8 @@ _SAME_SIZE = frozenset(["lowerAscii", "upperAscii", "substring", "trim"])
 class Argument(NamedTuple):
     """An argument or target of a call.
 
-    path: fields from `device` to this part of it; () for any other value. size: None if unknown.
+    path: fields from `device` to this part of it, with `@items` for an element of a list; () for
+    any other value. size: None if unknown.
     """
 
     path: tuple[str, ...]
@@ -162,8 +163,8 @@ def _ceil_quotient(number: int, divisor: int) -> int:
 def _replaced_size(size: Estimate, old: Estimate, new: Estimate) -> Estimate:
     """Return the size after `replace`: replacements × `new`, plus the characters that are kept.
 
-    An empty `old` is found before each character and at the
-    end. If replacing does not lengthen (or shorten) the text, it is longest (or shortest) without.
+    An empty `old` is found before each character and at the end. If `new` is never longer (or never
+    shorter) than `old`, the longest (or shortest) result is the text without replacements.
     """
     # Replacements, and characters kept, in the longest and in the shortest result.
     max_count = min_count = max_kept = min_kept = 0

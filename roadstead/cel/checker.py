@@ -282,7 +282,7 @@ class _Checker:
         )
 
     def _unwrap(self, node: TreeNode, is_optional: bool) -> Type:
-        """Return the type of an element. is_optional: of the content of an element with `?`."""
+        """Return the type of an element; with `?` (is_optional), that of its content."""
         type_ = _checked_type(node)
         if not is_optional:
             return type_

@@ -141,7 +141,8 @@ class _CostEstimator:
             if estimate.result is not None:
                 size = estimate.result if size is None else size.union(estimate.result)
             if overload in ("index_list", "index_map"):
-                # An entry has the size of entries, and a path if it is a part of `device`.
+                # The result is an entry: its size is known from the list or map, its path is one
+                # part longer than theirs (`Path`).
                 entry = self._entry(node.args[0])
                 size = entry.value if entry is not None else None
                 part = "@items" if overload == "index_list" else "@values"

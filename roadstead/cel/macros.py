@@ -154,7 +154,10 @@ def _quantifier(kind: str, variable_count: int) -> _Macro:
 
 
 def _transform(kind: str, variable_count: int) -> _Macro:
-    """Return a macro that builds a list or a map. kind: list; map, entry: map by keys, entries."""
+    """Return a macro that builds a list or a map.
+
+    kind: "list"; "map", with the keys of the target; "entry": a map from entries.
+    """
     refusal = _NOT_SIMPLE if variable_count == 2 else "argument is not an identifier"
 
     def expanded(offset: int, target: TreeNode, args: list[TreeNode]) -> Expansion:

@@ -1,6 +1,7 @@
 """Operators on values: arithmetic, concatenation, order, membership, size.
 
-Each operator checks the classes of its operands, as upstream's operators check their traits.
+Each operator checks the classes of its operands; upstream checks the interfaces (traits) that they
+implement, such as Receiver.
 
 Upstream: cel-go 0.26 common/types/*.go, common/types/overflow.go, interpreter (evalBinary).
 """

@@ -313,7 +313,7 @@ class _Planner:
 
 
 def _is_attribute(node: TreeNode) -> bool:
-    """Return whether a field or index of the node costs 1, not 2, because upstream joins both."""
+    """Return whether a field or index of the node costs 1, not 2: upstream reads both at once."""
     if isinstance(node, (Ident, Select)):
         return True
     return isinstance(node, Call) and node.name in (

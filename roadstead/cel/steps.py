@@ -113,6 +113,7 @@ def conditional_step(condition: Step, chosen: Step, other: Step) -> Step:
 
     def conditional(variables: Variables) -> Value:
         value = condition(variables)
+        # `rewrapped`: upstream converts an optional here, which fails for some types.
         if value is True:
             return rewrapped(chosen(variables))
         if value is False:

@@ -32,7 +32,7 @@ from roadstead.cel.types import (
 from roadstead.cel.unify import is_equivalent, unwrap_optional
 from roadstead.cel.values import Value
 
-# By clause of `format`: the types of arguments that fit, except types with parts.
+# By clause of `format`: the types of arguments that fit; `_unfit` decides lists, maps and types.
 _FITTING = {
     "d": (INT, UINT),
     "f": (DOUBLE, STRING),

@@ -29,7 +29,10 @@ class NodeSize:
 
 @dataclass(frozen=True, slots=True)
 class PodSize:
-    """A size of pod. gpu_milli: request of each of `gpus`. weight: per ten thousand pods."""
+    """A size of pod. gpu_milli: request of each of `gpus`. weight: per ten thousand pods.
+
+    qos: as openb names it: LS is latency-sensitive, BE best effort.
+    """
 
     cpu_milli: int
     memory_mib: int

@@ -1,7 +1,7 @@
 """A trace: a fleet of nodes and a stream of pods, as classes plus names.
 
-This is the run's own input format. A million pods of fifty classes are fifty `PodFacts` and columns
-of names, class numbers and times; a fleet is a few `NodeFacts` and its names. `trace_file` writes a
+This is Roadstead's own format. A million pods of fifty classes are fifty `PodFacts` and columns of
+names, class numbers and times; a fleet is a few `NodeFacts` and its names. `trace_file` writes a
 trace to one file, `trace_reader` and `trace_writer` stream traces that do not fit in memory,
 `manifests` prints a trace as manifests.
 """

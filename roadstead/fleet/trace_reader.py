@@ -193,8 +193,7 @@ class TraceReader:
         checks.check_pod_classes(frame.classes)
         checks.check_names("pods.name", frame.names)
         checks.check_uids(frame.uids)
-        # Classes of a frame are numbered after those of earlier frames, so the bound is on the
-        # file.
+        # Class numbers continue from frame to frame, so the bound is for the whole file.
         self.pod_classes += frame.classes
         if len(self.pod_classes) > CLASSES_MAX:
             raise InputError(f"has more than {CLASSES_MAX} distinct pods", field="pods.class")

@@ -85,7 +85,7 @@ class FactsTable:
     """The facts that one file defines: each is written once, and records refer to its number.
 
     builder: builds facts from the file's data. facts: by number. known: facts of all files that are
-    read, by themselves, so that equal facts are one object.
+    read, each as key and value, so that equal facts are one object.
     """
 
     builder: FactsBuilder = field(default_factory=lambda: builder_of(present_fields()))

@@ -18,8 +18,8 @@ class OutcomeFile:
     def store(self, offset: int, data: bytes, *, is_last: bool) -> int:
         """Append a part at an offset; return the size of the file so far.
 
-        A part that is there already changes nothing, and one behind the end neither: the caller
-        continues at the returned size. JournalError if it cannot be written.
+        A part that does not begin at the end of the file changes nothing: the caller continues at
+        the returned size. JournalError if it cannot be written.
         """
         try:
             if self._file is None and not offset:

@@ -58,8 +58,8 @@ class JournalRecord(NamedTuple):
     is the key of the preemptor. For ADD, DELETE, NODE and NODE_GONE, the epoch is the sender's
     revision (`roadstead.revisions`).
     facts: of the pod, for LOAD, BIND and ADD, so that a reader of the journal alone can check every
-    constraint again. subject: the node of NODE; cluster or rules of CLUSTER; the mark of RUN; the
-    change of STORAGE.
+    constraint again. subject: the node of NODE; for CLUSTER, the cluster or the filters of the
+    configuration (`Rules`); the mark of RUN; the change of STORAGE.
     """
 
     lsn: int

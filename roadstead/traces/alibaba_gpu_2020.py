@@ -10,8 +10,9 @@ Times are seconds.
 
 The mapping: an instance of a task becomes a pod. It arrives when its job was submitted
 (`pai_job_table`; without that table when the task started) and runs for the time of the task. GPUs
-are `alibabacloud.com/gpu-milli`, as in openb. `gpu_type` is the type that the task was
-given, not the one that it requested, so it restricts nodes only with an option.
+are `alibabacloud.com/gpu-milli`, as in the trace openb (`roadstead.fleet.openb`). `gpu_type` is the
+type that the task was given, not the one that it requested, so it restricts nodes only with an
+option.
 """
 
 from __future__ import annotations

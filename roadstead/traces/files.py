@@ -119,7 +119,7 @@ class _Bounded(io.RawIOBase):
 
 @contextmanager
 def open_bytes(path: Path, meter: ProgressMeter) -> Iterator[BinaryIO]:
-    """Open a file that may be packed: the only file of a zip, the first of the same name of a tar.
+    """Open a file, or what is packed in it: of a zip its only file, of a tar the first of its name.
 
     Raises InputError if it cannot be read, or is damaged, cut short or larger than is allowed, also
     while it is read.

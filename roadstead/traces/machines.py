@@ -11,7 +11,7 @@ GIB_BYTES = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class MachineSpec:
-    """The size of all machines or, where a trace states fractions, of the machine that 1 means.
+    """The size of all machines; if a trace states fractions of a machine, the size of that machine.
 
     count: None for the number that the trace states, if it does.
     """

@@ -179,7 +179,7 @@ class _Copies:
         if self._factor > 1:
             self._spool.add_pods([SpooledPod(name, 0, 0, 0, 0) for name in names])
         copies = TracePods(names, uids, found.pod_class, creation_ms, ends_ms, found.duration_ms)
-        # The copies of a pod have random times; sorted within it, since later ones follow.
+        # Only the copies of one pod must be sorted: those of the next pod are never earlier.
         return copies.rows(np.lexsort((creation_ms, rows)))
 
     def check(self) -> None:
