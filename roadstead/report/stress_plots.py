@@ -28,7 +28,7 @@ _REGRET: Final = "Points of 100 below the best score"
 _CONFLICTED: Final = "Transactions with a conflict for each one without"
 
 # By name of the figure. A sync gap is the time between two reads of the state by one scheduler, in
-# the study `parsync`. Phases: of load, in the study `policies`. Regret: the best possible score
+# the study `extra-slots`. Phases: of load, in the study `policies`. Regret: the best possible score
 # minus that of the chosen node.
 METRIC_TEXTS: Final = {
     "conflict_fraction": MetricText("Conflicts", "Conflicts for each pod or task placed"),
