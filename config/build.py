@@ -36,7 +36,7 @@ _PANIC: Final = "PANIC: runtime error: invalid memory address or nil pointer der
 
 
 class _BuildError(Exception):
-    """One refusal: its field, and upstream's text. panics: upstream has none; it is Roadstead's."""
+    """A refused field, with upstream's text; with Roadstead's where upstream panics (`panics`)."""
 
     def __init__(self, field: str, text: str, *, panics: bool = False) -> None:
         self.field, self.text, self.panics = field, text, panics
@@ -66,7 +66,7 @@ def points_table(
 def apply_extenders(
     config: KubeSchedulerConfiguration, *, source: str
 ) -> KubeSchedulerConfiguration:
-    """Set the extenders' timeouts; let NodeResourcesFit ignore what only they count.
+    """Set the extenders' timeouts; let NodeResourcesFit ignore their ignoredByScheduler resources.
 
     Raises ConfigError(stage="build"). The result is what `--write-config-to` prints.
     """

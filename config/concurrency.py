@@ -16,6 +16,9 @@ from pydantic_core import InitErrorDetails, PydanticCustomError, ValidationError
 from roadstead.config.settings_model import SettingsModel
 
 Mode = Literal["exact", "shared", "partitioned"]
+"""exact: one scheduler, which decides as kube-scheduler does. shared: several on all nodes.
+partitioned: several, each first on its own partitions of the nodes."""
+
 JobKind = Literal["batch", "service"]
 """What Omega calls the type of a job: batch jobs end, services run until they are deleted."""
 

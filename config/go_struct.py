@@ -55,6 +55,7 @@ def _zero_for_null(zero: object) -> BeforeValidator:
 
 def _duration(value: object) -> object:
     if value is None:
+        # Refused: Go, too, parses a null here as an empty text.
         return parse_duration("")
     if not isinstance(value, str):
         raise ValueError('must be a text with a unit, e.g. "15s"')

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from roadstead.config.settings_model import SettingsModel, read_path
 
 Role = Literal["control", "copy", "scheduler", "worker"]
+"""Of a process. control: queue, cache and binder. copy: the second copy of the journal."""
 
 LOCAL: Final = "local"
 AUTO: Final = "auto"

@@ -224,6 +224,7 @@ class Settings(SettingsModel):
         """The mode, with its default: `exact` with one scheduler, `shared` with several."""
         return self.mode or ("exact" if self.scheduler_count == 1 else "shared")
 
+    # The last one runs first (pydantic): `with_partitions` needs the current names.
     _current_name_of_gates = model_validator(mode="before")(refuse_old_name_of_gates)
     _with_partitions = model_validator(mode="before")(with_partitions)
     _with_current_names = model_validator(mode="before")(with_current_names)

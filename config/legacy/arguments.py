@@ -88,7 +88,7 @@ class CustomArguments:
     def weight(self, priority: str, weight: int) -> int:
         """Return the weight of a priority's plugin. weight: of the priority.
 
-        A plugin that averages over labels replaces a priority of each: it has the sum of weights.
+        A plugin that averages over labels replaces one priority per label, with the sum of weights.
         """
         labels_of = {
             _NODE_LABEL: (self.node_label, ("presentLabelsPreference", "absentLabelsPreference")),

@@ -39,7 +39,7 @@ class FileColumn(SettingsModel):
 
 
 class ArrivalWindow(SettingsModel):
-    """Active time of a source."""
+    """The time in which arrivals happen."""
 
     start: Micros = 0
     """Time at which arrivals begin."""

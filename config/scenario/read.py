@@ -47,10 +47,10 @@ class SourceText:
 class ScenarioFile:
     """A scenario. origins: by top-level key, the file in which the key is written.
 
-    main: the file that was read first; it may extend others. named: by place in the document, the
-    files that `existing_file` returned, in that order. stored: by place, the copies in the folder
-    of a run, which are read in place of the files that the document names; stored_names: copy →
-    name of the original file.
+    main: the file that was read first; it may extend others. named: path in the document, such as
+    `fleet[0].trace` → file that `existing_file` returned, in that order. stored: path → copies in
+    the folder of a run, which are read instead of the files that the document names. stored_names:
+    copy → name of the original file.
     """
 
     scenario: Scenario
@@ -71,11 +71,11 @@ class ScenarioFile:
 
     def existing_file(self, path: Sequence[str | int], name: str) -> Path:
         """Return the file that a value names, and record it. InputError if there is none."""
-        place = join_path("", path)
-        found = self.stored[place][0] if place in self.stored else self.file(path, name)
+        key = join_path("", path)
+        found = self.stored[key][0] if key in self.stored else self.file(path, name)
         if problem := _file_problem(found):
             raise self.error(path, problem, name)
-        self.named[place] = found
+        self.named[key] = found
         return found
 
     def name_of(self, path: Path) -> str:

@@ -170,7 +170,7 @@ def vary(file: ScenarioFile, values: Mapping[str, object]) -> ScenarioFile:
 
 
 def plugins_of(values: Mapping[str, object]) -> tuple[str, ...]:
-    """Return the plugins of a combination. Raises InputError for what names no plugin."""
+    """Return the plugins among the values of a variant. InputError for what names no plugin."""
     found = values.get(PLUGIN)
     names = found if isinstance(found, list | tuple) else [] if found is None else [found]
     for each in names:

@@ -1,4 +1,4 @@
-"""Groups of binds that are all-or-nothing: gangs (I10) and transactions.
+"""Groups of binds that are all-or-nothing: gangs (I10 in docs/invariants.md) and transactions.
 
 A gang needs minMember of its pods; a transaction (the pods of one job in a batch, with the setting
 `transaction`) needs all. A scheduler sends a group in one batch, but it may have read an old state,

@@ -10,7 +10,10 @@ from roadstead.binder.pods import Bound, CommitResult, Rejected
 
 @dataclass(frozen=True, slots=True)
 class BindAnswer:
-    """The outcome of one token. cause: "" if the pod is bound. row_version: of the node's row."""
+    """The outcome of one token. cause: "" if the pod is bound.
+
+    version: of the binder's state. row_version: of the node's row.
+    """
 
     token: str
     uid: str

@@ -208,7 +208,7 @@ class Binder:
     def resolve(self, uids: Iterable[str], tokens: Iterable[str]) -> tuple[str | None, ...]:
         """Return the pods' nodes as `bound_nodes`, and void the tokens of pods that are on no node.
 
-        So the answer is final: an attempt that has not been committed never will be (I6).
+        So the answer is final (I6 in docs/invariants.md): what is not committed now never will be.
         """
         uids = tuple(uids)
         pairs = zip(uids, tokens, strict=True)

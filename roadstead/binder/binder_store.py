@@ -118,7 +118,8 @@ class BinderStore:
         self.placements.update_node(facts)
         is_changed = facts != known
         # The version of a changed node is the number of a record, so that a record is necessary
-        # even if no journal is kept. A new node needs none: no decision read an older state of it.
+        # even if no journal is kept. A new node has none: only filters refuse a decision that read
+        # a removed node of this name.
         commands = self._journal_record(
             RecordKind.NODE, facts.name, facts, revision, force=is_changed
         )
@@ -156,7 +157,7 @@ class BinderStore:
     ) -> list[BinderCommand]:
         """Give a record of the cluster the next number, and return the command that writes it.
 
-        Without a journal that is kept there is no record. force: number one even then.
+        Without a journal that is kept there is no record, unless `force`.
         """
         self._check_running()
         if not (self._journals_all or force):

@@ -348,7 +348,7 @@ class Commits(BinderStore):
         if len(self._unflushed) >= self.settings.max_unflushed:
             return RejectCause.BUSY, SUCCESS
         if request.token in self._voided:
-            # The binder has answered that this attempt is not committed, and that is final (I6).
+            # The answer that this attempt is not committed is final (I6 in docs/invariants.md).
             return RejectCause.EXPIRED, SUCCESS
         if record is None or record.state is not BinderState.PENDING:
             state = self.pods.state_of(request.uid)

@@ -105,7 +105,7 @@ class BinderCore(Commits):
         """Add pods (uid, key, facts, node) that run already; a repeated call changes nothing.
 
         They are counted without a check, because they run. Raises IllegalTransitionError, with
-        nothing changed, for a pod that is bound to another node (I3).
+        nothing changed, for a pod that is bound to another node (I3 in docs/invariants.md).
         """
         self._check_running()
         nodes: dict[str, str] = {}

@@ -28,9 +28,10 @@ class BinderState(StrEnum):
 
 
 class BinderEvent(StrEnum):
-    """Events of a pod; UNBIND and MOVE exist only to be refused: no state allows them (I3).
+    """Events of a pod.
 
     ADD: the pod was submitted; it is "accepted". LOAD: it arrives bound. COMMIT, FLUSH: of a bind.
+    UNBIND and MOVE exist only to be refused: no state allows them (I3 in docs/invariants.md).
     """
 
     ADD = "add"

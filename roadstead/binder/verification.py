@@ -53,10 +53,10 @@ BindClaims = Callable[[int], bool]
 class _CachedResults:
     """Cached results of a class or shape.
 
-    validity: of PreFilter's outcome. quick_validity: its validity for quick checks, which depend on
-    it only for plugins that do not read the table themselves. quick_filters: see `_quick_filters`.
-    passes: bool[row], the rows that pass the filters that read NODE facts, once computed. uses: how
-    many pods used it.
+    validity: of PreFilter's outcome. quick_validity: of the outcome as quick checks use it:
+    plugins that have one read the current table, so only pods that affect other plugins, and
+    `lasting_inputs_of`, change it. quick_filters: see `_quick_filters`. passes: bool[row], the rows
+    that pass the filters that read NODE facts, once computed. uses: how many pods used it.
     """
 
     outcome: PreFilterOutcome

@@ -21,7 +21,8 @@ one.
 
 Assumed, asked and added pods are counted on their node. A scheduler assumes a pod so that the next
 decision counts it; an event of the cluster confirms it, on that node or another one. An assumption
-is never ended by its deadline alone: the cache asks the binder, whose answer ends it (I6).
+is never ended by its deadline alone: the cache asks the binder, whose answer ends it (I6 in
+docs/invariants.md).
 
 Requests of a scheduler that lost a race are refused with a Status, pod by pod. An event of the
 cluster that contradicts the cache's state raises IllegalTransitionError and changes nothing.

@@ -39,7 +39,7 @@ class CacheStore:
 
     @property
     def version(self) -> int:
-        """The version of the last delta; it only increases (I7)."""
+        """The version of the last delta; it only increases (I7 in docs/invariants.md)."""
         return self.placements.version
 
     def state_of(self, uid: str) -> CacheState:
@@ -47,7 +47,7 @@ class CacheStore:
         return self.pods.state_of(uid)
 
     def node_of(self, uid: str) -> str | None:
-        """Return a pod's node, known or unknown (the pod is kept aside); None if it has none."""
+        """Return the node of a counted pod, even if the node is not known; None for any other."""
         return self.placements.node_of(uid)
 
     def key_of(self, uid: str) -> str:

@@ -66,7 +66,7 @@ class CacheCore(CacheStore):
         return CacheResult(tuple(deltas), tuple(refused))
 
     def forget(self, batch: Sequence[tuple[str, str]]) -> CacheResult:
-        """Undo assumptions, given as (uid, token); each frees exactly what it used (I5).
+        """Undo assumptions (uid, token); each frees what it used (I5 in docs/invariants.md).
 
         A pod that is not counted is ignored. Refused: a pod that is confirmed, or assumed by
         another attempt.

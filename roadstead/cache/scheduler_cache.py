@@ -240,7 +240,7 @@ class SchedulerCache:
         self._changes.send_storage(self._volumes.log[start:])
 
     def expire(self, now_s: float) -> list[AskBinder]:
-        """Return commands to ask the binder; pass its answers to `resolve` (I6)."""
+        """Return commands to ask the binder; pass its answers to `resolve`."""
         return self._core.expire(now_s)
 
     def resolve(self, answers: Sequence[BinderAnswer]) -> ResolveOutcome:

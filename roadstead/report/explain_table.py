@@ -50,8 +50,7 @@ HEADING_MAX: Final = 10
 HEADINGS: Final = (sys.maxsize, 24, 16, HEADING_MAX)
 """Candidates for the characters per heading line.
 
-The first candidate is used with which all columns fit side by side and no node name is wrapped; if
-there is none, the last candidate.
+Used: the first with which all columns fit side by side without wrapping a node name, else the last.
 """
 
 FULL_NAMES_WIDTH: Final = 72

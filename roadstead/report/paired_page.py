@@ -1,4 +1,4 @@
-"""The report of a comparison: one self-contained HTML page."""
+"""The report that compares two variants of a scenario, A and B: one self-contained HTML page."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ TEXT_WIDTH: Final = WIDTH - 2 * PADDING
 
 @dataclass(frozen=True, slots=True)
 class PlotLine:
-    """A named line: (x, band of y), sorted by x. x: a number, or the index of a category."""
+    """A named line: (x, mean and interval of y), sorted by x. x: number, or index of a category."""
 
     name: str
     points: tuple[tuple[float, Band], ...]

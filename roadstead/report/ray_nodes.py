@@ -12,8 +12,8 @@ from roadstead.report.json_value import Json
 class CheckedNode:
     """One node of a Ray cluster.
 
-    problem: why it cannot run Roadstead, with the remedy; "" if it can. kernel: whether its machine
-    code is there. sees_journal: None if no folder was given. clock_s: its clock minus this one's.
+    problem: why it cannot run Roadstead, with the remedy; "" if it can. kernel: "compiled", or why
+    not. sees_journal: None if no folder was given. clock_s: its clock minus this one's.
     """
 
     name: str

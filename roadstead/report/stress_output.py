@@ -2,7 +2,7 @@
 
 runs.parquet     a row for each run: parameters, seed, figures
 runs.json        the same, with the sweep's definition, command, versions, inputs and machine
-points.json      a band for each figure of each combination; the recommendation, if one is made
+points.json      mean and 95% interval of each figure of each combination; the recommendation
 report.html      plots and tables, for reading offline
 plots/           one SVG file for each figure
 results.jsonl    the figures of each run, written when it ended; `--resume` continues from them
@@ -38,7 +38,10 @@ RUN_FOLDERS = ("journal", "runs")
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The origin of a sweep: its engine, the user's inputs, the machine, and the commit or ""."""
+    """The origin of a sweep: the user's inputs, the machine, and the commit or "".
+
+    engine: what ran: `model` (of the lab), or the product as `virtual`, `inline` or `ray`.
+    """
 
     engine: str
     inputs: tuple[InputDigest, ...]

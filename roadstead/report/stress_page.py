@@ -1,4 +1,4 @@
-"""The report of a sweep: one self-contained HTML page."""
+"""The report of a sweep over a study (`roadstead.lab.studies`): one self-contained HTML page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plots of a sweep: one for each figure of its study, with titles in words."""
+"""Plots of a sweep over a study (`roadstead.lab.studies`): one for each of the study's figures."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ _REGRET: Final = "Points of 100 below the best score"
 _CONFLICTED: Final = "Transactions with a conflict for each one without"
 
 # By name of the figure. A sync gap is the time between two reads of the state by one scheduler, in
-# the study `parsync`. Regret: the best possible score minus that of the chosen node.
+# the study `extra-slots`. Phases: of load, in the study `policies`. Regret: the best possible score
+# minus that of the chosen node.
 METRIC_TEXTS: Final = {
     "conflict_fraction": MetricText("Conflicts", "Conflicts for each pod or task placed"),
     "transaction_conflict_fraction": MetricText(

@@ -25,7 +25,7 @@ NAMES_MAX: Final = 8
 def print_fit(console: Console, result: FitResult) -> None:
     """Print how many replicas fit, where, what stops the next one, and what would admit it."""
     more = "at least " if result.is_limited else ""
-    # Given replicas that are counted are no more than those that are wanted.
+    # With `is_total`, pods of the input are among the replicas.
     replica = "replica" if result.is_total else "more replica"
     fitting = f"{counted(result.replicas, replica)} fit{'s' * (result.replicas == 1)}"
     if result.replicas:

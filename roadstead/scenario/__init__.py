@@ -1,1 +1,1 @@
-"""Compilation of scenarios: files, manifests and traces to a plan that can be played."""
+"""Compilation of scenarios: from files, manifests and traces to what the simulator runs."""

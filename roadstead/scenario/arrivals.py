@@ -125,8 +125,8 @@ class DrawnArrivals:
 class TraceArrivals:
     """The pods of a trace.
 
-    rate: factor by which the rate of arrivals is multiplied. sample: fraction of the pods.
-    start_from_us: time of the trace that is the time `shift_us` of the scenario. suffix: of the
+    rate: factor by which the rate of arrivals is multiplied. sample: fraction of the pods. Pods
+    created at start_from_us in the trace arrive at shift_us; earlier ones do not. suffix: of the
     pods' names. lifecycles: of each class of the trace. order: rows of the trace to play, by
     creation.
     """

@@ -49,7 +49,7 @@ LIMITS: Final = Limits(pods=10**7, rows=10**8, memory_bytes=4 << 30)
 
 @dataclass(frozen=True, slots=True)
 class PoissonSize:
-    """Size of a scenario with single arrivals.
+    """Size of a scenario in which each arrival is one pod.
 
     arrivals: expected until the horizon. life_us: mean time that a pod runs.
     """

@@ -115,7 +115,7 @@ class _Compilation:
     """Of traces whose GPUs are devices."""
 
     slices: list[SliceFacts] = field(default_factory=list)
-    """Slices of the nodes of the fleet that traces state."""
+    """ResourceSlices of the nodes that the fleet takes from traces."""
 
     def plan(self) -> CompiledScenario:
         scenario = self.file.scenario
