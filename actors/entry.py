@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -28,6 +29,9 @@ def main() -> None:
         if isinstance(end.code, int) and end.code:
             _end_at_once(end.code)
         raise
+    finally:
+        # An interpreter that ends searches all objects for cycles: 1 s after a run of 10,000 pods.
+        gc.freeze()
 
 
 def _end_at_once(status: int) -> None:
