@@ -62,6 +62,7 @@ class SocketTransport:
     def _exchange(self, verb: str, body: bytes, deadline: _Deadline) -> tuple[int, bytes]:
         with self._connected(deadline) as connection:
             query = f"?{self._parts.query}" if self._parts.query else ""
+            # As upstream, which appends the verb to the whole URL, behind a query if it has one.
             target = f"{self._parts.path}{query}/{verb}"
             connection.request("POST", target, body, self._headers())
             reply = connection.getresponse()

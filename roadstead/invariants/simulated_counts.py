@@ -1,6 +1,7 @@
-"""Conservation in a simulated run, class by class and zone by zone, at every sample.
+"""Conservation in a simulated run: at every sample, no pod is missing or counted twice.
 
-The numbers of pods are counted again from the rows of `pods`, and compared with the samples.
+The pods of each class and zone are counted again from the rows of `pods`, and compared with the
+samples.
 """
 
 from __future__ import annotations

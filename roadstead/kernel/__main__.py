@@ -6,8 +6,8 @@ from roadstead.kernel.compile_process import AS_CHILD, end_with_parent
 
 if __name__ == "__main__":
     arguments = sys.argv[1:]
-    # Only a run keeps the input of its compilations open. That of a command may be empty, as in
-    # the build of an image.
+    # Only a run keeps the standard input of its compilations open. A user's command may have an
+    # empty one, as in the build of an image.
     if arguments[:1] == [AS_CHILD]:
         end_with_parent()
         del arguments[0]

@@ -169,7 +169,7 @@ class Lists(NamedTuple):
     rank (`jit.rank_of`) of an unlisted row with the highest total of one. tie_break_hashes:
     uint64[list], with which the ranks were computed.
     changed_counts: int64[2]. [0]: number of changed rows. [1]: how many of these, at the start of
-    changed_rows, the lists left out (`lists.BestRows.excluded`). changed_rows: int64[length of the
+    changed_rows, the lists left out (`BestRows.excluded`). changed_rows: int64[length of the
     buffer]. changed_index: int64[row], index of a row in changed_rows or -1; empty if there are no
     lists. former_rows: the amounts of changed rows before the change, from the entry
     changed_counts[1] of changed_rows on. indices: int64[length of the buffer], 0, 1, …, passed to

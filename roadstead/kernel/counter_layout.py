@@ -29,8 +29,8 @@ MAX_COUNTS = 1 << 23
 def with_classes(counters: CounterArrays, evaluation_of: I64) -> CounterArrays:
     """Return counter sets by class from counter sets by shared evaluation.
 
-    evaluation_of: int64[class], index of its shared evaluation. If `counters` are of none, no class
-    has counters.
+    evaluation_of: int64[class], index of its shared evaluation. If `counters` were laid out for no
+    class, no class has counters.
     """
     classes = len(evaluation_of)
     if len(counters.set_of_class):

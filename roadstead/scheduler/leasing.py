@@ -104,7 +104,8 @@ def pods_in_cycle(
 
     Raises KeyError for a pod without a profile.
     """
-    # By id of the facts, which all pods of a class in a lease share: class, signature, substitute.
+    # By id of the facts, which all pods of a class in a lease share: class, signature, and
+    # substitute (a class with the same answers, by which they are evaluated).
     known: dict[int, tuple[PodClass, Hashable, PodClass | None]] = {}
     pods = []
     numbers = zip(leased.lease_counts, leased.tie_break_numbers, strict=True)

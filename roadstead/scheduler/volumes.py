@@ -30,7 +30,7 @@ class SchedulerVolumes:
         self._bindings |= {each.token: each for each in bound}
 
     def catch_up(self) -> None:
-        """Apply the stored changes, and undo what was allocated ahead of them."""
+        """Apply the stored changes; undo allocations of this scheduler that are not among them."""
         self._storage.catch_up(self._waiting)
         self._waiting.clear()
 

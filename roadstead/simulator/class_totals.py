@@ -14,7 +14,7 @@ _NONE: Totals = (0, 0, 0, 0, 0)
 
 
 class ClassTotals:
-    """The totals of the last sample. Equal facts that are counted several times are one class."""
+    """The totals of the last sample. Several `ClassCounts` with equal facts are one class."""
 
     def __init__(self) -> None:
         self._recorded: dict[ClassCounts, Totals] = {}

@@ -362,7 +362,7 @@ class Engine:
             self._events.push(at_us, TIMERS, self._wake_queue, at_us)
 
     def _wake_queue(self, at_us: object) -> None:
-        # A timer that an earlier one has replaced leaves the plan as it is.
+        # If not equal, an earlier timer was planned after this one, and has run.
         if at_us == self._queue_wakes_us:
             self._queue_wakes_us = NO_WAKE_US
         self.cluster.run(self._now_s)
@@ -436,6 +436,7 @@ class Engine:
             self._end_now(pod, LifeEvent.VANISH, command.ending)
 
     def _end_now(self, pod: SimulatedPod, event: LifeEvent, ending: Ending) -> None:
+        """End a pod. event: FINISH when its time is over, VANISH before."""
         pod.ends_as, pod.ended_us = ending, self.now_us
         self.simulated_pods.apply(pod, event)
         # The scheduler has removed a preempted pod already.

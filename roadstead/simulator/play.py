@@ -93,7 +93,7 @@ def delay_of(
     if decision.is_measured:
         return Delay(repeat(0), lambda: round(read_processor_s() * SECOND_US))
     if decision.durations is not None:
-        # The streams of smaller numbers are those of the controllers.
+        # Random streams 0, 1, … are those of the controllers, by index.
         return Delay(decision.durations.draws(seed, len(scenario.controllers)))
     return Delay(repeat(decision.pod_us)) if decision.pod_us else None
 

@@ -64,7 +64,7 @@ class PodLifecycle:
 
 
 class Arrival(NamedTuple):
-    """Pods that are created at one time.
+    """Pods that are created at one time. source: index in `CompiledScenario.sources`.
 
     pods: (name without namespace, facts) of one pod, or of the pods of a gang.
     duration_us: how long they run once started; NEVER_US until they are deleted.
@@ -107,7 +107,7 @@ class Durations(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PodTemplatePlan:
-    """A revision of a controller's pods.
+    """The pod template of a controller; a rollout replaces it by another.
 
     base: prefix of the pods' names, without the last dash. facts: of every pod; for a StatefulSet
     `ordinals` has those of each ordinal from the first on; for a DaemonSet `daemon` adds the node.

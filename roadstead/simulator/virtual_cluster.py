@@ -302,7 +302,8 @@ class VirtualCluster:
         if profile is None or not self._may_place or not _is_plain(facts):
             return _DirectClass(facts, pod_class, None, is_direct=False)
         signature = profile.signature_of(pod_class, uid)
-        # The answers for one pod are used for its class; a user's PreEnqueue may change its answer.
+        # The answers for one pod are used for its class; a user's PreEnqueue (a plugin that
+        # `is_guarded`) may change its answer.
         is_direct = (
             profile.is_signed(pod_class)
             and profile.binds_without_plugins
