@@ -10,30 +10,34 @@ from collections.abc import Callable, Iterator
 
 
 class Delay:
-    """The time from which on the scheduler may begin the next batch (free_us).
+    """The time that the batch under way takes.
 
-    durations: time of one decision after the other, in microseconds. read_us: in place of them, a
-    clock, by which the time that a batch really took is measured; then runs differ from each other.
+    is_busy: whether a batch is under way. free_us: when the last one is over. durations: time of
+    one decision after the other, in microseconds. read_us: in place of them, a clock, by which the
+    time that a batch really took is measured; then runs differ from each other.
     """
 
     def __init__(self, durations: Iterator[int], read_us: Callable[[], int] | None = None) -> None:
         self._durations, self._read_us = durations, read_us
         self._began_us = self._clock_us = 0
+        self.is_busy = False
         self.free_us = 0
 
-    def is_busy(self, now_us: int) -> bool:
-        """Whether a batch is under way."""
-        return now_us < self.free_us
-
     def begin(self, now_us: int) -> None:
-        """Begin a batch."""
+        """Begin to decide a batch; it is under way only from `decided` on."""
+        assert not self.is_busy, "a batch is under way"
         self._began_us = now_us
         self._clock_us = self._read_us() if self._read_us is not None else 0
 
-    def end(self, pods: int) -> None:
-        """End a batch of some pods: the scheduler is free when their time is over."""
+    def decided(self, pods: int) -> None:
+        """Set the time at which a batch of some pods is over."""
         if self._read_us is not None:
             took_us = self._read_us() - self._clock_us
         else:
             took_us = sum(next(self._durations) for _ in range(pods))
+        self.is_busy = True
         self.free_us = self._began_us + took_us
+
+    def end(self) -> None:
+        """End the batch under way, whose pods are bound now."""
+        self.is_busy = False

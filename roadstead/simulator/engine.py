@@ -16,6 +16,7 @@ import heapq
 import math
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final, cast
 
 from roadstead.facts.node import NodeFacts
@@ -65,6 +66,14 @@ WORK_PER_PROGRESS: Final = 1024
 process. One step may create or decide any number of pods, so steps alone do not bound it."""
 
 
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """Decisions to apply. bound: pods and their nodes. evicted: UIDs, and keys of preemptors."""
+
+    bound: tuple[tuple[SimulatedPod, str], ...]
+    evicted: tuple[tuple[str, str], ...] = ()
+
+
 class QueueFullError(RoadsteadError):
     """More pods wait than the queue may hold."""
 
@@ -97,6 +106,8 @@ class Engine:
         # Not carried out yet, each with the component that returned it.
         self._commands: deque[tuple[Component, Command]] = deque()
         self._queue_wakes_us = NO_WAKE_US
+        # Whether a timer of the queue is over; the next batch that begins handles it.
+        self._is_queue_due = False
         self._failed = FailedAttempts(self.simulated_pods.by_uid, recorder)
         # Of pods whose names are reused: how many had a UID, not counting the number at its end.
         self._names_used: Counter[str] = Counter()
@@ -267,7 +278,7 @@ class Engine:
         """Decide a new pod immediately, if nothing waits before it; return whether it fits."""
         delay = self._delay
         if delay is not None:
-            if delay.is_busy(self.now_us):
+            if delay.is_busy:
                 return False
             delay.begin(self.now_us)
         node = self.cluster.place((pod.identity, pod.facts), self._now_s)
@@ -276,16 +287,12 @@ class Engine:
         if delay is None:
             self._bind(pod, node)
         else:
-            self._end_delay(delay, 1)
-            self._bind_later(delay, pod, node)
+            delay.decided(1)
+            self._push_batch_end(delay, Decided(((pod, node),)))
         return True
 
-    def _end_delay(self, delay: Delay, pods: int) -> None:
-        delay.end(pods)
-        self._events.push(delay.free_us, RELEASES, self._do_nothing, None)
-
-    def _bind_later(self, delay: Delay, pod: SimulatedPod, node: str) -> None:
-        self._events.push(delay.free_us, RELEASES, self._bind_after_delay, (pod, node))
+    def _push_batch_end(self, delay: Delay, decided: Decided) -> None:
+        self._events.push(delay.free_us, RELEASES, self._end_batch, decided)
 
     @property
     def _now_s(self) -> float:
@@ -299,21 +306,24 @@ class Engine:
             while self._commands:
                 component, command = self._commands.popleft()
                 self._apply_command(component, command)
-            if self._delay is None:
+            delay = self._delay
+            if delay is None:
                 if self.cluster.can_lease:
                     self.cluster.run(self._now_s)
-            elif not self._delay.is_busy(self.now_us) and self.cluster.can_lease:
-                self._delay.begin(self.now_us)
-                self._end_delay(self._delay, self.cluster.step(self._now_s))
-            if not self._apply_decisions() and not self._commands:
+            elif not delay.is_busy and (self._is_queue_due or self.cluster.can_lease):
+                self._is_queue_due = False
+                delay.begin(self.now_us)
+                delay.decided(self.cluster.step(self._now_s))
+                self._push_batch_end(delay, self._apply_evictions(self._pop_decided()))
+                continue
+            decided = self._pop_decided()
+            self._apply_decided(decided)
+            if not (decided.bound or decided.evicted or self._commands):
                 break
         self._plan_queue_wake()
 
-    def _do_nothing(self, _: object) -> None:
-        """Handle the end of a delay; the next batch may begin after it, as after any event."""
-
-    def _apply_decisions(self) -> bool:
-        """Apply binds and evictions to the pods; return whether there were any."""
+    def _pop_decided(self) -> Decided:
+        """Return the binds and evictions since the last call, with the attempts recorded."""
         if self._has_claims:
             # Before evictions end pods: one may be bound and evicted at one time, and a claim is
             # recorded with the number of its pod.
@@ -321,18 +331,26 @@ class Engine:
         bound, evicted = self.cluster.pop_bound(), self.cluster.pop_evicted()
         if self._failed.attempts:
             self._failed.record(self.now_us, dict(bound), evicted)
-        bound_uids = {uid for uid, _ in bound}
-        # A victim makes room for its preemptor, so it ends before the preemptor is bound. A victim
-        # that was itself bound at this time is bound first.
-        self._end_preempted(pair for pair in evicted if pair[0] not in bound_uids)
-        for uid, node in bound:
-            pod = self.simulated_pods.by_uid[uid]
-            if self._delay is None:
-                self._bind(pod, node)
-            else:
-                self._bind_later(self._delay, pod, node)
-        self._end_preempted(pair for pair in evicted if pair[0] in bound_uids)
-        return bool(bound or evicted)
+        by_uid = self.simulated_pods.by_uid
+        return Decided(tuple([(by_uid[uid], node) for uid, node in bound]), tuple(evicted))
+
+    def _apply_decided(self, decided: Decided) -> None:
+        """Apply binds and evictions to the pods."""
+        remaining = self._apply_evictions(decided)
+        for pod, node in remaining.bound:
+            self._bind(pod, node)
+        self._end_preempted(remaining.evicted)
+
+    def _apply_evictions(self, decided: Decided) -> Decided:
+        """End the victims that were bound before; return the binds, and the other victims.
+
+        A victim makes room for its preemptor, so it ends before the preemptor is bound. A victim
+        that was itself bound at this time is bound first.
+        """
+        bound_uids = {pod.uid for pod, _ in decided.bound}
+        self._end_preempted(pair for pair in decided.evicted if pair[0] not in bound_uids)
+        later = tuple([pair for pair in decided.evicted if pair[0] in bound_uids])
+        return Decided(decided.bound, later)
 
     def _end_preempted(self, evicted: Iterable[tuple[str, str]]) -> None:
         """End victims. evicted: UID, and key of the preemptor."""
@@ -341,20 +359,29 @@ class Engine:
             pod.preemptor = preemptor
             self._end_now(pod, LifeEvent.VANISH, Ending.PREEMPTED)
 
-    def _bind_after_delay(self, subject: object) -> None:
-        pod, node = cast("tuple[SimulatedPod, str]", subject)
-        if pod.state is not LifeState.PENDING:
-            return
-        if node in self.nodes and self.cluster.node_of(pod.uid) == node:
-            self._bind(pod, node)
-        else:
-            # Its node was removed between the decision and the end of the delay.
-            self._end_now(pod, LifeEvent.VANISH, Ending.LOST)
+    def _end_batch(self, subject: object) -> None:
+        """Bind the pods of a batch whose time is over; only then may the next one begin."""
+        decided = cast("Decided", subject)
+        assert self._delay is not None, "only a batch with a delay ends later"
+        self._delay.end()
+        preempted = {uid for uid, _ in decided.evicted}
+        for pod, node in decided.bound:
+            if pod.state is not LifeState.PENDING:
+                continue
+            is_placed = pod.uid in preempted or self.cluster.node_of(pod.uid) == node
+            if node in self.nodes and is_placed:
+                self._bind(pod, node)
+            else:
+                # Its node was removed between the decision and the end of the delay.
+                self._end_now(pod, LifeEvent.VANISH, Ending.LOST)
+        by_uid = self.simulated_pods.by_uid
+        self._end_preempted(pair for pair in decided.evicted if pair[0] in by_uid)
 
     def _plan_queue_wake(self) -> None:
         """Plan a step at the time when the queue tries a pod again without an event."""
         wakeup_s = self.cluster.next_wakeup_s()
-        if wakeup_s is None:
+        # A time that is over already is handled when the batch under way ends.
+        if wakeup_s is None or self._is_queue_due:
             return
         at_us = max(math.ceil(wakeup_s * SECOND_US), self.now_us + 1)
         if at_us < self._queue_wakes_us:
@@ -365,7 +392,10 @@ class Engine:
         # If not equal, an earlier timer was planned after this one, and has run.
         if at_us == self._queue_wakes_us:
             self._queue_wakes_us = NO_WAKE_US
-        self.cluster.run(self._now_s)
+        if self._delay is None:
+            self.cluster.run(self._now_s)
+        else:
+            self._is_queue_due = True
 
     def report(self, report: ReportPods) -> None:
         """Store the attempts of a scheduler's report that bound nothing."""

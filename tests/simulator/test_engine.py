@@ -1,6 +1,6 @@
 """The engine plays pods, nodes and commands in the order of virtual time."""
 
-from itertools import repeat
+from itertools import pairwise, repeat
 
 import pytest
 
@@ -168,6 +168,32 @@ def test_decisions_that_take_time_delay_the_pods_behind_them():
     heard, _ = played(plan_of([node("n1")], arrivals, settings={"batch": 1}), delay=delay)
 
     assert [(row[0], row[2]) for row in heard.of("bound")] == [(3.0, "a"), (5.0, "b"), (7.0, "c")]
+
+
+def test_pods_whose_backoff_ends_wait_until_the_scheduler_is_free():
+    # The others fail, back off, and fit when the first pod ends.
+    small = pod(cpu=700)
+    arrivals = [(0.0, "first", BIG, 2.8), *((0.1, f"p{k}", small, None) for k in range(5))]
+    delay = Delay(repeat(2 * SECOND_US // 5))
+
+    nodes = [node("n1", cpu=3600)]
+    heard, _ = played(plan_of(nodes, arrivals, settings={"batch": 1}), delay=delay)
+
+    times = [row[0] for row in heard.of("bound")]
+    assert len(times) == 6
+    assert all(after - before > 0.39 for before, after in pairwise(times)), times
+
+
+def test_all_pods_of_a_batch_are_bound_before_the_next_one_begins():
+    low, high = pod(cpu=3000, priority=1), pod(cpu=3000, priority=9)
+    arrivals = [(1.0, "low", low, None), (1.1, "high", high, None)]
+    delay = Delay(repeat(SECOND_US // 2))
+
+    heard, _ = played(plan_of([node("n1")], arrivals, settings={"batch": 1}), delay=delay)
+
+    # `low` is bound when its decision is over, and only then is preempted.
+    assert heard.of("bound")[0] == (1.5, "bound", "low", "n1")
+    assert (1.5, "preempted", "low") in heard.rows
 
 
 @pytest.mark.parametrize("classes", [7, 200])
