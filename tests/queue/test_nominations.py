@@ -3,6 +3,7 @@
 from roadstead.facts.pod import PodIdentity
 from roadstead.protocol.status import SUCCESS, unresolvable
 from roadstead.queue import EventRules, QueueCore, QueueState, Requeue, RequeueReason
+from roadstead.queue.nominator import MAX_GONE
 from tests.builders import pod
 
 
@@ -50,6 +51,16 @@ def test_a_nominated_pod_is_leased_with_its_node():
 
     assert world.core.nominated("n1") == ("a",)
     assert world.again("a").nominated_node_name == "n1"
+
+
+def test_a_large_batch_of_nominated_pods_keeps_every_nomination():
+    core = QueueCore()
+    facts = pod(nominated_node_name="n1")
+    names = [f"p{number}" for number in range(2 * MAX_GONE)]
+
+    core.add([(PodIdentity(name, "default", name), facts) for name in names], 0.0)
+
+    assert core.nominated("n1") == tuple(names)
 
 
 def test_none_keeps_a_nomination_and_an_empty_name_clears_it():
