@@ -1,8 +1,13 @@
 """Nominations in the queue: they are part of the facts in a lease."""
 
+import pytest
+
 from roadstead.facts.pod import PodIdentity
+from roadstead.protocol.errors import RoadsteadError
 from roadstead.protocol.status import SUCCESS, unresolvable
 from roadstead.queue import EventRules, QueueCore, QueueState, Requeue, RequeueReason
+from roadstead.queue.events import PodEvents
+from roadstead.queue.nominations import QueueNominations
 from roadstead.queue.nominator import MAX_GONE
 from tests.builders import pod
 
@@ -208,3 +213,21 @@ def test_a_nominated_pod_that_returns_to_a_closed_gate_reserves_nothing():
     assert world.core.nominated("n1") == ()
     assert uids(world.core.pop_cleared()) == ["a"]
     world.core.validate()
+
+
+def test_a_nomination_that_the_cache_did_not_acknowledge_is_sent_again():
+    world = World()
+    nominations = QueueNominations(world.core, PodEvents(()), lambda *_: None)
+    world.add("gated", nominated_node_name="n1", scheduling_gates=("hold",))
+
+    lost = nominations.send_changes()
+    assert next(lost).nodes == [""]
+    with pytest.raises(RoadsteadError):
+        lost.throw(RoadsteadError("no reply"))
+
+    again = nominations.send_corrections()
+    sent = next(again)
+    assert ([each.uid for each, _ in sent.pods], sent.nodes) == (["gated"], [""])
+    with pytest.raises(StopIteration):
+        again.send(0.0)
+    assert list(nominations.send_corrections()) == []
