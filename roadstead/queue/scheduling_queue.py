@@ -262,7 +262,8 @@ class SchedulingQueue:
         gangs are tried in turns (`GangTurns`): otherwise two gangs that do not fit would move each
         other to activeQ for ever.
         """
-        freed = {each.uid for each in returned if each.freed}
+        # In order: the events of these pods have the order of the report.
+        freed = dict.fromkeys(each.uid for each in returned if each.freed)
         reasons = {RequeueReason(each.reason) for each in returned if each.freed}
         # Lost races are not counted here: `Retries` bounds them for each pod.
         has_failed = not reasons <= {RequeueReason.CONFLICT}

@@ -6,7 +6,7 @@ from roadstead.config.settings import Settings
 from roadstead.facts.pod import PodIdentity
 from roadstead.queue import QueueState
 from roadstead.queue.nominator import MAX_GONE
-from roadstead.queue.reports import PendingReason
+from roadstead.queue.reports import PendingReason, ReturnedPod
 from roadstead.run import RunPlan
 from roadstead.run_parts import build_queue
 from tests.builders import pod
@@ -79,6 +79,22 @@ def test_no_reason_is_kept_of_a_pod_that_ended_with_its_scheduler():
 
     assert world.queue.core.state_of("a") is QueueState.DONE
     assert world.messages() == {"b": "has not been tried yet"}
+
+
+def test_events_of_freed_pods_have_the_order_of_the_report(monkeypatch):
+    world = World()
+    names = [f"p{number}" for number in range(16)]
+    for number, name in enumerate(names):
+        world.submit(name, facts=pod(cpu=number + 1))
+    lease = world.lease()
+    moved = []
+    monkeypatch.setattr(world.queue.core, "move", lambda events, *_: moved.append(events))
+    returned = [ReturnedPod(name, "conflict", (), freed=True) for name in names]
+
+    end_of(world.queue.report(lease.lease_id, (), returned, (), (), 0.0))
+
+    (events,) = moved
+    assert [dict(each.change.old.facts.requests)["cpu"] for each in events] == [*range(1, 17)]
 
 
 def test_pods_of_expired_leases_are_dropped_once_many_left_the_queue():

@@ -232,7 +232,7 @@ class ShadowReports:
         is_worn = self._gangs.freed(self._back)
         gone = self._queue._events.unassigned
         lost = [self._losing[uid] for uid in answer.applied if uid in self._losing]
-        freed = {each.uid for each in self._back if each.freed}
+        freed = dict.fromkeys(each.uid for each in self._back if each.freed)
         self._events = [gone(lost)]
         if not is_worn or all(self._gangs.is_member(uid) for uid in freed):
             self._events.append(gone(self._facts(freed), spares_gangs=is_worn))
