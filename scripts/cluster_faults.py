@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import subprocess
 import sys
 import tempfile
 import threading
@@ -187,8 +188,12 @@ class Run:
         host = self.made[self.fault.resumes_on]
         # Whatever the labels of the run chose may be lost.
         self.fault = replace(self.fault, labels={})
-        resumed = host.run(*self.command("--resume", with_copy=False), timeout_s=RUN_S)
-        return {"resumed": resumed.returncode, "resumed_message": resumed.stderr.splitlines()[-1]}
+        try:
+            resumed = host.run(*self.command("--resume", with_copy=False), timeout_s=RUN_S)
+        except subprocess.TimeoutExpired:
+            return {"resumed": None, "resumed_message": f"did not end within {RUN_S:g} s"}
+        lines = [line for line in resumed.stderr.splitlines() if line]
+        return {"resumed": resumed.returncode, "resumed_message": lines[-1] if lines else ""}
 
     def check(self) -> dict[str, object]:
         """Return what `roadstead check` finds in the journal that is left."""
@@ -224,8 +229,9 @@ def processes_left(made: Sequence[Host]) -> int:
 
 
 def is_clean(fault: Fault, line: dict[str, object]) -> bool:
-    """Whether the run, and the one that continued it, kept the rules and placed every pod."""
-    has_outcome = fault.ends or line["status"] == 0
+    """Whether the fault happened, and its runs kept the rules and placed every pod."""
+    # A run that ended before its fault shows nothing.
+    has_outcome = line["after_fault_s"] is not None and (fault.ends or line["status"] == 0)
     return has_outcome and line["binds"] == PODS and not line["violations"] and not line["left"]
 
 

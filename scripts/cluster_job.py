@@ -32,7 +32,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -112,14 +112,12 @@ class Trial:
     @contextmanager
     def without_roadstead(self):
         """Hide the checkout from all hosts: nothing of Roadstead can be imported there."""
-        for each in self.made:
-            ended = each.run("mount", "-t", "tmpfs", "tmpfs", str(ROOT / "roadstead"))
-            assert ended.returncode == 0, ended.stderr
-        try:
-            yield
-        finally:
+        with ExitStack() as mounts:
             for each in self.made:
-                each.run("umount", str(ROOT / "roadstead"))
+                ended = each.run("mount", "-t", "tmpfs", "tmpfs", str(ROOT / "roadstead"))
+                assert ended.returncode == 0, ended.stderr
+                mounts.callback(each.run, "umount", str(ROOT / "roadstead"))
+            yield
 
     def pack(self, name: str, wheels: Path | None, *more: str) -> tuple[str, str]:
         """Pack an environment, and return the options that submit a job with it."""

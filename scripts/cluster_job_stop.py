@@ -81,9 +81,11 @@ def stop(made: Sequence[Host], folder: Path, number: int) -> dict[str, object]:
     asking.communicate()
     checked = head.run(ROADSTEAD, "check", str(output), "--format", "json")
     found = json.loads(checked.stdout) if checked.stdout else {"violations": [checked.stderr]}
+    signal = folder / f"signal-{number}"
     return {
         "run": name,
-        "signal_s": round(float((folder / f"signal-{number}").read_text()) - asked_s, 2),
+        # None if Ray sent no SIGTERM.
+        "signal_s": round(float(signal.read_text()) - asked_s, 2) if signal.exists() else None,
         "driver_s": round(driver_s, 2),
         "all_s": round(all_s, 2),
         "poll_s": round(poll_s, 2),
@@ -98,6 +100,8 @@ def stop(made: Sequence[Host], folder: Path, number: int) -> dict[str, object]:
 
 def is_clean(line: dict[str, object]) -> bool:
     """Whether a job ended in time, with a closed journal and without a process of its run."""
+    if "error" in line:
+        return False
     seconds = line.get("all_s")
     in_time = isinstance(seconds, float) and 0 < seconds <= WANTED_S
     is_closed = not line["violations"] and not line["left_out"]

@@ -9,7 +9,8 @@ a folder that all hosts see, as on a shared disk.
 
 A line of JSON per run: losses, exit status, the binds and violations that `roadstead check` counts
 in the journal, processes left on the cluster 10 s after the run, the longest time without progress.
-The last line has the sums. Exit status 1 if a run lost a pod, violated a rule or left a process.
+The last line has the sums. Exit status 1 if a run lost a pod, violated a rule or left a process,
+or if the runs ended before enough losses.
 """
 
 from __future__ import annotations
@@ -43,6 +44,9 @@ SPREAD_S = 10.0
 """Up to so much is added at random."""
 
 RUN_S = 900.0
+
+MAX_UNHURT = 5
+"""After so many runs in a row without a loss, no more begin: they end before a loss can happen."""
 
 
 class Losses(threading.Thread):
@@ -119,18 +123,19 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--pods", type=int, default=PODS, help="pods of a run: more, longer runs")
     options = parser.parse_args(arguments)
     chance = random.Random(options.seed)  # noqa: S311
-    lost = runs = broken = 0
+    lost = runs = broken = unhurt = 0
     with hosts(3, cpus=CPUS, labels=LABELS) as made:
-        while lost < options.losses:
+        while lost < options.losses and unhurt < MAX_UNHURT:
             with tempfile.TemporaryDirectory(prefix="soak-") as folder:
                 losses = Losses(made, chance, options.losses - lost)
                 line = run_one(made, Path(folder), losses, options.pods)
             print(json.dumps(line), flush=True)
             lost, runs = lost + losses.done, runs + 1
+            unhurt = 0 if losses.done else unhurt + 1
             is_whole = line["status"] == 0 and line["binds"] == options.pods
             broken += not is_whole or bool(line["violations"]) or bool(line["left"])
     print(json.dumps({"seed": options.seed, "runs": runs, "losses": lost, "broken": broken}))
-    return 1 if broken else 0
+    return 1 if broken or lost < options.losses else 0
 
 
 if __name__ == "__main__":

@@ -243,13 +243,20 @@ def in_a_process(seed: int, most_kills: int, *, inline: bool) -> SoakMetrics:
         except (subprocess.TimeoutExpired, IndexError, ValueError, TypeError) as failure:
             why = f"its process ended with {child.poll()}: {type(failure).__name__}"
             found = SoakMetrics(runs=1, why=[why])
+            # Before its journal is read, which they would still write.
+            end_group(child)
             judge(found, Path(folder), inputs_of(seed))
         finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(child.pid, signal.SIGKILL)
-            child.wait()
+            end_group(child)
     found.why = [f"run {seed}: {each}" for each in found.why]
     return found
+
+
+def end_group(child: subprocess.Popen[str]) -> None:
+    """End the processes of a run, and wait for the first of them."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
 
 
 async def _nothing() -> None:

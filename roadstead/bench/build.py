@@ -26,6 +26,7 @@ from roadstead.bench.objects import (
 )
 from roadstead.bench.reading import TestCase
 from roadstead.bench.schema import (
+    COUNT_MAX,
     AllocResourceClaims,
     BarrierOp,
     ChurnOp,
@@ -55,6 +56,9 @@ CONFIG_MAX_BYTES = 1 << 20
 NODES, PODS = "Node", "Pod"
 STEADY_PODS_PER_S = 2000
 """Number of pods for each second of a steady state, which ends early if they run out."""
+
+STEADY_MAX_S = COUNT_MAX // STEADY_PODS_PER_S
+"""Longest steady state, in seconds: its pods are as many as one op may create."""
 
 
 def build_script(case: TestCase, workload: WorkloadSpec) -> Script:
@@ -165,6 +169,9 @@ class _Builder:
         template = self._template(path, DEFAULT_POD)
         count = op.count
         if op.steady_state:
+            if float(op.duration) > STEADY_MAX_S:
+                rule = f"must not exceed {STEADY_MAX_S} s for a steady state"
+                raise InputError(rule, field="duration", value=f"{op.duration}s")
             count = max(count, round(STEADY_PODS_PER_S * float(op.duration)))
         series = self._pod_series(template, count, op.namespace, op.template_params)
         series = self.cluster.devices.with_claims(self._with_claims(series, op))

@@ -83,13 +83,15 @@ class MetricChange:
 class ResultComparison:
     """The result of a comparison. missing: workloads that the older result does not have.
 
-    commit: of the older result.
+    commit: of the older result. settings: names of the settings that differ, among those that both
+    results have.
     """
 
     changes: tuple[MetricChange, ...]
     missing: tuple[str, ...]
     commit: str
     same_machine: bool
+    settings: tuple[str, ...]
 
 
 def read_result(path: Path) -> Json:
@@ -129,7 +131,19 @@ def compare(before: Json, after: Json) -> ResultComparison:
             _change(str(new["name"]), name, old_result[name], new[name], noise) for name in COMPARED
         ]
     same = before.get("machine") == after.get("machine")
-    return ResultComparison(tuple(changes), tuple(missing), str(before.get("commit", "")), same)
+    commit, settings = str(before.get("commit", "")), _changed_settings(before, after)
+    return ResultComparison(tuple(changes), tuple(missing), commit, same, settings)
+
+
+def _changed_settings(before: Json, after: Json) -> tuple[str, ...]:
+    """Return the names of settings whose values differ; settings of one result only count as equal.
+
+    Another version of Roadstead may have added or removed those.
+    """
+    old, new = before.get("settings"), after.get("settings")
+    if not isinstance(old, dict) or not isinstance(new, dict):
+        return ()
+    return tuple(name for name in new if name in old and old[name] != new[name])
 
 
 def _results(document: Json) -> list[Json]:

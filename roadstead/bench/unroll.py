@@ -66,6 +66,15 @@ class Params:
         """The value of the parameter if one is named, otherwise `count`."""
         return self._integer(param) if param else count
 
+    def product(self, count: int, multiplier_param: str) -> int:
+        """`count` times the value of a parameter. Raises InputError above COUNT_MAX."""
+        total = count * self._integer(multiplier_param)
+        if total > COUNT_MAX:
+            rule = f"times a count of {count} must not exceed {COUNT_MAX}"
+            name = multiplier_param.removeprefix("$")
+            raise self.error(rule, name, cut_short(self.value(multiplier_param)))
+        return total
+
     def _integer(self, param: str) -> int:
         found = self.value(param)
         is_number = isinstance(found, (int, float)) and not isinstance(found, bool)
@@ -131,8 +140,9 @@ def _with_params(op: Op, params: Params) -> PlainOp:
         changes["template_params"] = params.filled(op.template_params)
     # As upstream, the multiplier scales the count that is set above.
     if isinstance(op, CreatePodsOp) and op.count_multiplier_param:
-        total = params.count(op.count, op.count_param) * params.count(0, op.count_multiplier_param)
-        changes["count"] = total
+        changes["count"] = params.product(
+            params.count(op.count, op.count_param), op.count_multiplier_param
+        )
     if isinstance(op, CreatePodsOp) and op.steady_state_param:
         changes["steady_state"] = params.value(op.steady_state_param) is True
     if isinstance(op, CreatePodsOp) and (op.duration or op.duration_param):

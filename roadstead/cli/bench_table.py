@@ -97,6 +97,10 @@ def print_comparison(console: Console, comparison: ResultComparison) -> None:
         console.print(Text(f"Not in the older result: {', '.join(comparison.missing)}"))
     if not comparison.same_machine:
         console.print(Text("The older result was measured on another machine.", style="yellow"))
+    if comparison.settings:
+        names = ", ".join(comparison.settings)
+        line = f"The older result was measured with other settings: {names}"
+        console.print(Text(line, style="yellow"))
 
 
 def _shown(figure: str, value: float) -> str:

@@ -140,7 +140,9 @@ def effect(answer: object, args: Args) -> Effect:
 
 
 def candidate_count(answer: object, args: Args) -> int | None:
-    if answer is not None and not isinstance(answer, int):
+    if answer is None:
+        return None
+    if isinstance(answer, bool) or not isinstance(answer, int) or answer < 0:
         raise wrong(answer, "a number of candidates, or None")
     return answer
 

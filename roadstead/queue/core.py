@@ -97,6 +97,10 @@ class QueueCore(Generic[EventT]):
         # Before the updates: the batch may name a new pod twice, and its second facts update the
         # first.
         self._requeueing.enter_new(list(accepted.values()), now_s)
+        # After they entered: the index may drop pods that are not in the queue.
+        for uid, entry in accepted.items():
+            if node_name := entry.facts.nominated_node_name:
+                self._nominator.index(uid, node_name)
         for uid, facts in repeated:
             self._update(queued[uid], facts, now_s, None)
         full = unschedulable(f"the queue is full: it holds {self.settings.max_pods} pods")
@@ -373,8 +377,6 @@ class QueueCore(Generic[EventT]):
     def _new_entry(self, identity: PodIdentity, facts: PodFacts, now_s: float) -> PodEntry[EventT]:
         entry: PodEntry[EventT] = PodEntry(identity.uid, identity, facts, self._next_seq, now_s)
         self._next_seq += 1
-        if facts.nominated_node_name:
-            self._nominator.index(entry.uid, facts.nominated_node_name)
         return entry
 
     def _nominate(self, entry: PodEntry[EventT], report: Requeue, now_s: float) -> None:

@@ -3,7 +3,8 @@
 A scheduler sends a nomination to the cache before it reports it to the queue. If the report is
 stale, because the lease had ended, the cache has a nomination that the queue does not have: the
 queue sends the correct one. If the pod is leased again at that time, the correction is sent when it
-returns, as the scheduler may send another nomination first.
+returns, as the scheduler may send another nomination first. What the cache did not acknowledge is
+sent again with these corrections.
 """
 
 from __future__ import annotations
@@ -86,13 +87,25 @@ class QueueNominations:
         # Repeated, since the events may gate other pods, whose nominations then end as well.
         while cleared := self._core.pop_cleared():
             pods = [(pod.identity, pod.facts) for pod in cleared]
-            now_s = yield from send_nominations(pods, [""] * len(pods))
+            nodes = [facts.nominated_node_name for _, facts in pods]
+            now_s = yield from self._send(pods, [""] * len(pods), at_cache=nodes)
             self._handle_events(self._events.unassigned(facts for _, facts in pods), now_s)
         released = [(pod.identity, pod.facts) for pod in self._core.pop_released()]
         if released:
-            yield from send_nominations(
-                released, [facts.nominated_node_name for _, facts in released]
-            )
+            nodes = [facts.nominated_node_name for _, facts in released]
+            yield from self._send(released, nodes, at_cache=[""] * len(nodes))
+
+    def _send(
+        self, pods: Sequence[Pod], nodes: Sequence[str], *, at_cache: Sequence[str]
+    ) -> QueueSteps[float]:
+        """Send nominations; if that fails, record those that the cache has, to be corrected."""
+        try:
+            return (yield from send_nominations(pods, nodes))
+        except Exception:
+            self._wrong_at_cache |= {
+                pod.uid: node for (pod, _), node in zip(pods, at_cache, strict=True)
+            }
+            raise
 
     def note_stale(self, returned: Sequence[ReturnedPod], stale: Sequence[str]) -> None:
         """Record the nominations of stale reports, which the cache has already."""
@@ -115,14 +128,13 @@ class QueueNominations:
         ]
         # After a duplicate report the cache has the nomination that is in effect.
         wrong = [
-            (uid, facts) for uid, facts in known if facts.nominated_node_name != wrong_nodes[uid]
+            (uid, facts) for uid, facts in known if self._node_of(uid, facts) != wrong_nodes[uid]
         ]
         if wrong:
             # The cache reads only the UID of the identity, so the UID may replace the name.
             pods = [(PodIdentity(uid, facts.namespace, uid), facts) for uid, facts in wrong]
-            now_s = yield from send_nominations(
-                pods, [facts.nominated_node_name for _, facts in wrong]
-            )
+            nodes = [self._node_of(uid, facts) for uid, facts in wrong]
+            now_s = yield from send_nominations(pods, nodes)
             released = [facts for uid, facts in wrong if wrong_nodes[uid]]
             self._handle_events(self._events.unassigned(released), now_s)
         for uid, node_name in wrong_nodes.items():
@@ -141,6 +153,11 @@ class QueueNominations:
             tuple(pod.facts.nominated_node_name for pod in nominated),
             tuple(uid for uid in uids if uid not in found and not self._is_leased(uid)),
         )
+
+    def _node_of(self, uid: str, facts: PodFacts) -> str:
+        """Return the node of the nomination in effect; "" for a gated pod."""
+        is_gated = self._core.state_of(uid) is QueueState.GATED
+        return "" if is_gated else facts.nominated_node_name
 
     def _is_leased(self, uid: str) -> bool:
         return self._core.state_of(uid) is QueueState.IN_FLIGHT

@@ -31,6 +31,8 @@ from roadstead.queue.events import PodEvents, node_events, pod_events
 from roadstead.queue.gang_turns import GangTurns
 from roadstead.queue.gangs import Gangs
 from roadstead.queue.nominations import QueueNominations, QueueSteps
+from roadstead.queue.overdue import OverduePods
+from roadstead.queue.pending_reasons import PendingReasons
 from roadstead.queue.pods import AddResult, LeaseBatch, QueueSettings, QueueState, RequeueReason
 from roadstead.queue.reports import NodeChange, PendingReason, PodChange, ReturnedPod
 from roadstead.queue.retries import Retries
@@ -48,9 +50,8 @@ class SchedulingQueue:
     """The pods of a run that are not bound.
 
     profiles: by scheduler name. members: the pods of each gang, which the gangs' plugins read.
-    pod_revisions: of the last addition or removal of each pod. _overdue: owner → UID → epoch of the
-    lease that expired. _failed_reports: number of reports of failed attempts since a pod was bound,
-    see `MAX_FAILED_REPORTS`.
+    pod_revisions: of the last addition or removal of each pod. _failed_reports: number of reports
+    of failed attempts since a pod was bound, see `MAX_FAILED_REPORTS`.
     """
 
     def __init__(
@@ -70,9 +71,9 @@ class SchedulingQueue:
             settings=settings,
         )
         self.pod_revisions = Revisions()
-        self._pending_reasons: dict[str, PendingReason] = {}
+        self._reasons = PendingReasons()
         self._retries = Retries()
-        self._overdue: dict[str, dict[str, int]] = {}
+        self._overdue = OverduePods()
         self._failed_reports = 0
         self._gangs = Gangs(
             profiles.values(), self.core, members, self._events, self._handle_events
@@ -150,7 +151,7 @@ class SchedulingQueue:
             if status is None:
                 status = statuses[id(facts)] = self.core.gate(facts)
             if not status.is_success:
-                self._pending_reasons[identity.uid] = _gated_reason(identity, facts, status)
+                self._reasons.record_gated(identity, facts, status)
 
     def add_bound(self, pods: Sequence[Pod], now_s: float, revision: int = 0) -> None:
         """Add bound pods of gangs to a new queue, unless newer revisions removed them."""
@@ -169,7 +170,7 @@ class SchedulingQueue:
         self._handle_events(self._events.unassigned(facts for _, facts in pods), now_s)
 
     def _forget(self, uid: str) -> None:
-        self._pending_reasons.pop(uid, None)
+        self._reasons.forget(uid)
         self._retries.forget(uid)
 
     # Leases.
@@ -185,10 +186,7 @@ class SchedulingQueue:
 
         First, what is due is ended, see `QueueCore.tick`.
         """
-        for ended in self.core.tick(now_s):
-            # The scheduler may still bind these pods; `leased_to` returns them when it is replaced.
-            overdue = self._overdue.setdefault(ended.owner, {})
-            overdue.update(dict.fromkeys(ended.uids, ended.epoch))
+        self._overdue.add(self.core.tick(now_s), self.core)
         batch = self.core.lease(owner, epoch, max_pods, now_s, profile)
         self._gang_turns.leased(batch.pods)
         return batch
@@ -216,8 +214,7 @@ class SchedulingQueue:
         bound: UIDs. returned: pods that return to the queue. pending_reasons: why pods are pending.
         evicted: pods that were deleted at `revision`.
         """
-        for reason in pending_reasons:
-            self._pending_reasons[reason.uid] = reason
+        self._reasons.record(pending_reasons)
         if bound:
             self._remove_bound(lease_id, bound, now_s)
         if returned:
@@ -265,7 +262,8 @@ class SchedulingQueue:
         gangs are tried in turns (`GangTurns`): otherwise two gangs that do not fit would move each
         other to activeQ for ever.
         """
-        freed = {each.uid for each in returned if each.freed}
+        # In order: the events of these pods have the order of the report.
+        freed = dict.fromkeys(each.uid for each in returned if each.freed)
         reasons = {RequeueReason(each.reason) for each in returned if each.freed}
         # Lost races are not counted here: `Retries` bounds them for each pod.
         has_failed = not reasons <= {RequeueReason.CONFLICT}
@@ -326,10 +324,7 @@ class SchedulingQueue:
     def leased_to(self, owner: str, epoch: int) -> tuple[str, ...]:
         """Return the pods that earlier incarnations of a scheduler leased, expired leases too."""
         leased = self.core.leased_to(owner, epoch)
-        overdue = (
-            uid for uid, leased_in in self._overdue.get(owner, {}).items() if leased_in < epoch
-        )
-        return (*leased, *sorted({*overdue}.difference(leased)))
+        return (*leased, *sorted(self._overdue.before(owner, epoch).difference(leased)))
 
     def end_owner(
         self, owner: str, epoch: int, node_of: Mapping[str, str | None], now_s: float
@@ -340,18 +335,18 @@ class SchedulingQueue:
         not bound may have been assumed: the resources of these assumptions are free again.
         """
         leased = self.core.leased_to(owner, epoch)
+        gone = [uid for uid in leased if uid in node_of and node_of[uid] is None]
         bound_uids = [uid for uid, node in node_of.items() if node]
         # Read the facts before the core removes the pods.
         bound = self._known_facts(bound_uids)
         freed = self._known_facts(uid for uid in node_of if not node_of[uid])
         self._members.bind(bound_uids)
         self.core.assigned(bound_uids)
-        self.core.delete(uid for uid in leased if uid in node_of and node_of[uid] is None)
+        self.core.delete(gone)
+        for uid in (*bound_uids, *gone):
+            self._forget(uid)
         self.core.revoke(owner, epoch, now_s)
-        # Keep the overdue pods of the current incarnation: it may still commit them, and then end.
-        overdue = self._overdue.pop(owner, {})
-        if current := {uid: leased_in for uid, leased_in in overdue.items() if leased_in >= epoch}:
-            self._overdue[owner] = current
+        self._overdue.end(owner, epoch)
         self._handle_events([*self._events.assigned(bound), *self._events.unassigned(freed)], now_s)
         yield from self.nominations.send_changes()
 
@@ -364,15 +359,7 @@ class SchedulingQueue:
     def pending(self) -> list[PendingReason]:
         """Return why each pod of the queue is pending."""
         return [
-            self._pending_reasons.get(pod.identity.uid)
-            or PendingReason(pod.identity.uid, pod.identity.key, "has not been tried yet", (), ())
+            self._reasons.of(pod.identity, state)
             for state in (*WAITING, QueueState.IN_FLIGHT)
             for pod in self.core.pods(state)
         ]
-
-
-def _gated_reason(identity: PodIdentity, facts: PodFacts, status: Status) -> PendingReason:
-    """Return why a pod is gated. The message for a terminating pod has its name, as upstream."""
-    message = f"{status.message}: {identity.key}" if facts.is_terminating else status.message
-    plugins = (status.plugin,) if status.plugin else ()
-    return PendingReason(identity.uid, identity.key, message, (), plugins)

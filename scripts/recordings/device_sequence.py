@@ -276,7 +276,6 @@ def _differences_of_nodes(explained: Json, step: Json) -> list[str]:
     recorded: Counter[str] = Counter()
     for each in listed(step.get("filtered") or []):
         recorded[str(_ordered(as_error(each["status"])))] += each["nodes"]
-    mine = Counter({str(key): count for key, count in mine.items()})
     found = differing(ours, theirs)
     return found if mine == recorded else [*found, differs("filtered", dict(mine), dict(recorded))]
 

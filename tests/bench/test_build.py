@@ -367,6 +367,11 @@ def test_the_script_contains_the_cases_own_configuration(tmp_path):
             {},
             "steadyState: true needs a duration and collectMetrics",
         ),
+        (
+            [{**PODS, "steadyState": True, "duration": "10001s", "collectMetrics": True}],
+            {},
+            "duration: 10001.0s must not exceed 10000 s for a steady state",
+        ),
         ([{**PODS, "skipWaitToCompletion": True}], {}, "cannot be true where collectMetrics is"),
         ([{**PODS, "podTemplatePath": "x.yaml"}], {"x": NODE}, 'kind: "Node" must be Pod'),
         (

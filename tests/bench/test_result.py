@@ -15,7 +15,7 @@ FIGURES = BenchMetrics(
 MACHINE = Machine("CPU", 2, 1 << 30, "Linux", "3.11")
 
 
-def document(*outcomes, machine=MACHINE):
+def document(*outcomes, machine=MACHINE, settings=None):
     outcomes = outcomes or (WorkloadResult(FIGURES, (20.0,)),)
     return result_document(
         outcomes,
@@ -23,7 +23,7 @@ def document(*outcomes, machine=MACHINE):
         commit="abc",
         version="1.0",
         command=("roadstead", "bench"),
-        settings={"workers": 2},
+        settings=settings or {"workers": 2},
     )
 
 
@@ -115,6 +115,15 @@ def test_missing_workloads_and_another_machine_are_reported():
     assert found.missing == ("Case/other",)
     assert not found.same_machine
     assert compare(document(), document()).same_machine
+
+
+def test_settings_that_differ_are_reported():
+    old, new = {"workers": 2, "batch": 8, "gone": 1}, {"workers": 3, "batch": 8, "added": 1}
+
+    found = compare(document(settings=old), document(settings=new))
+
+    assert found.settings == ("workers",)
+    assert compare(document() | {"settings": None}, document()).settings == ()
 
 
 def test_the_headline_has_bound_pods_all_pods_and_duration():

@@ -51,6 +51,14 @@ def test_a_count_may_be_multiplied(tmp_path):
     assert ops_of(tmp_path, op, groups=3, each=5)[0].count == 15
 
 
+def test_a_product_of_counts_has_the_maximum_of_a_count(tmp_path):
+    op = {"opcode": "createPods", "countParam": "$groups", "countMultiplierParam": "$each"}
+
+    message = refusal(tmp_path, op, groups=20_000_000, each=2)
+
+    assert "params.each: 2 times a count of 20000000 must not exceed 20000000" in message
+
+
 def test_create_any_creates_one_object_by_default(tmp_path):
     one = {"opcode": "createAny", "templatePath": "x.yaml"}
     some = {**one, "countParam": "$many"}

@@ -19,12 +19,14 @@ from roadstead.framework.plugin import (
     EnqueueExtensions,
     FilterPlugin,
     FilterResult,
+    PostFilterPlugin,
     PreFilterPlugin,
     PreFilterResult,
     QueueSortPlugin,
     Reads,
     ScorePlugin,
 )
+from roadstead.framework.post_filter_answers import PostFilterResult
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.protocol.errors import UnsupportedError
 from roadstead.protocol.status import Code, Status, unschedulable
@@ -143,6 +145,28 @@ def test_a_wrong_answer_of_prefilter_is_an_error(answer):
     status = returning(answer).pre_filter(*asked()[:3]).status
 
     assert (status.code, status.plugin) == (Code.ERROR, "Answering")
+
+
+class Sizing(PostFilterPlugin):
+    """A plugin that returns a given size of the dry run."""
+
+    name = "Sizing"
+
+    def __init__(self, answer):
+        self.answer = answer
+
+    def dry_run_size(self, pod, failed):
+        return self.answer
+
+    def post_filter(self, pod, failed):
+        return PostFilterResult(unschedulable())
+
+
+@pytest.mark.parametrize(
+    ("answer", "size"), [(3, 3), (0, 0), (None, None), (True, None), (-1, None), ("3", None)]
+)
+def test_a_wrong_size_of_the_dry_run_is_no_dry_run(answer, size):
+    assert guard(Sizing(answer)).dry_run_size(pod(), None) is size
 
 
 def test_keys_of_any_types_compare_and_keep_their_order():

@@ -1,8 +1,14 @@
 """Nominations in the queue: they are part of the facts in a lease."""
 
+import pytest
+
 from roadstead.facts.pod import PodIdentity
+from roadstead.protocol.errors import RoadsteadError
 from roadstead.protocol.status import SUCCESS, unresolvable
 from roadstead.queue import EventRules, QueueCore, QueueState, Requeue, RequeueReason
+from roadstead.queue.events import PodEvents
+from roadstead.queue.nominations import QueueNominations
+from roadstead.queue.nominator import MAX_GONE
 from tests.builders import pod
 
 
@@ -50,6 +56,16 @@ def test_a_nominated_pod_is_leased_with_its_node():
 
     assert world.core.nominated("n1") == ("a",)
     assert world.again("a").nominated_node_name == "n1"
+
+
+def test_a_large_batch_of_nominated_pods_keeps_every_nomination():
+    core = QueueCore()
+    facts = pod(nominated_node_name="n1")
+    names = [f"p{number}" for number in range(2 * MAX_GONE)]
+
+    core.add([(PodIdentity(name, "default", name), facts) for name in names], 0.0)
+
+    assert core.nominated("n1") == tuple(names)
 
 
 def test_none_keeps_a_nomination_and_an_empty_name_clears_it():
@@ -197,3 +213,21 @@ def test_a_nominated_pod_that_returns_to_a_closed_gate_reserves_nothing():
     assert world.core.nominated("n1") == ()
     assert uids(world.core.pop_cleared()) == ["a"]
     world.core.validate()
+
+
+def test_a_nomination_that_the_cache_did_not_acknowledge_is_sent_again():
+    world = World()
+    nominations = QueueNominations(world.core, PodEvents(()), lambda *_: None)
+    world.add("gated", nominated_node_name="n1", scheduling_gates=("hold",))
+
+    lost = nominations.send_changes()
+    assert next(lost).nodes == [""]
+    with pytest.raises(RoadsteadError):
+        lost.throw(RoadsteadError("no reply"))
+
+    again = nominations.send_corrections()
+    sent = next(again)
+    assert ([each.uid for each, _ in sent.pods], sent.nodes) == (["gated"], [""])
+    with pytest.raises(StopIteration):
+        again.send(0.0)
+    assert list(nominations.send_corrections()) == []

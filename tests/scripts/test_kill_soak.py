@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 
@@ -80,6 +81,27 @@ def test_a_run_whose_process_ends_without_output_is_reported_as_ended(soak, monk
     found = soak.in_a_process(7, 1, inline=True)
 
     assert found.why == ["run 7: its process ended with 0: IndexError"]
+
+
+def test_a_run_that_hangs_is_ended_before_its_journal_is_read(soak, monkeypatch, tmp_path):
+    hanging = tmp_path / "hanging.py"
+    hanging.write_text("import time; time.sleep(60)")
+    monkeypatch.setattr(soak, "__file__", str(hanging))
+    monkeypatch.setattr(soak, "RUN_S", 0.0)
+    started, states = [], []
+    popen = subprocess.Popen
+
+    def start(*args, **options):
+        started.append(popen(*args, **options))
+        return started[-1]
+
+    monkeypatch.setattr(soak.subprocess, "Popen", start)
+    monkeypatch.setattr(soak, "judge", lambda *_: states.append(started[0].poll()))
+
+    found = soak.in_a_process(7, 1, inline=True)
+
+    assert states == [-signal.SIGKILL]
+    assert found.why == ["run 7: its process ended with None: TimeoutExpired"]
 
 
 def test_only_children_of_the_own_raylet_count_as_actors(soak, monkeypatch):

@@ -46,15 +46,15 @@ FOLLOWED = (
 class ShadowReports:
     """Follows one `SchedulingQueue`, whose core has its own shadow. problems: the first few.
 
-    _notes: why pods are pending. _attempts: (kind of failure, uid) → the leases in which it
-    happened. _overdue: (owner, uid) → the life whose lease ended. _due: call → arguments that the
-    core must get.
+    _notes: why pods are pending. _gates: why pods were gated. _attempts: (kind of failure, uid) →
+    the leases in which it happened. _overdue: (owner, uid) → the life whose lease ended. _due:
+    call → arguments that the core must get.
     """
 
     def __init__(self, queue):
         self._queue, self._core = queue, queue.core
         self.problems = []
-        self._notes, self._attempts, self._overdue = {}, {}, {}
+        self._notes, self._gates, self._attempts, self._overdue = {}, {}, {}, {}
         self._revisions = {}
         self._due, self._coming, self._back, self._activated = {}, (), (), []
         self._losing, self._wakened, self._events = {}, [], []
@@ -119,11 +119,11 @@ class ShadowReports:
         here = {who.uid: known.of(who.uid) for who, _ in self._coming}
         self._same("revisions", here, self._revisions)
         for who, facts in self._coming:
-            status = self._core.gate(facts)
-            if not status.is_success:
+            is_gated = self._core.state_of(who.uid) is QueueState.GATED
+            if is_gated and not (status := self._core.gate(facts)).is_success:
                 text = f"{status.message}: {who.key}" if facts.is_terminating else status.message
                 plugins = (status.plugin,) if status.plugin else ()
-                self._notes[who.uid] = PendingReason(who.uid, who.key, text, (), plugins)
+                self._gates[who.uid] = PendingReason(who.uid, who.key, text, (), plugins)
         self._coming = ()
 
     def _core_update(self, _, identity, facts, now_s, events):
@@ -155,6 +155,7 @@ class ShadowReports:
 
     def _forget(self, uid):
         self._notes.pop(uid, None)
+        self._gates.pop(uid, None)
         for what in ("races", "failures"):
             self._attempts.pop((what, uid), None)
 
@@ -176,6 +177,8 @@ class ShadowReports:
         def report(lease_id, done, given_back, notes, gone, now_s, revision=0):
             gone = list(gone)
             self._notes |= {note.uid: note for note in notes}
+            for note in notes:
+                self._gates.pop(note.uid, None)
             self._back, self._wakened, self._events = given_back, [], []
             if given_back:
                 back = [self._given_back(lease_id, each) for each in given_back]
@@ -229,7 +232,7 @@ class ShadowReports:
         is_worn = self._gangs.freed(self._back)
         gone = self._queue._events.unassigned
         lost = [self._losing[uid] for uid in answer.applied if uid in self._losing]
-        freed = {each.uid for each in self._back if each.freed}
+        freed = dict.fromkeys(each.uid for each in self._back if each.freed)
         self._events = [gone(lost)]
         if not is_worn or all(self._gangs.is_member(uid) for uid in freed):
             self._events.append(gone(self._facts(freed), spares_gangs=is_worn))
@@ -305,6 +308,8 @@ class ShadowReports:
             for whose, uid in [each for each, at in self._overdue.items() if at < epoch]:
                 if whose == owner:
                     del self._overdue[whose, uid]
+            for uid in (*bound, *gone):
+                self._forget(uid)
             return (yield from original(owner, epoch, node_of, now_s))
 
         return owner_ends
@@ -317,9 +322,10 @@ class ShadowReports:
 
     def _pending(self, original):
         def pending():
-            actual = original()
+            actual, state_of = original(), self._core.state_of
             wanted = [
-                self._notes.get(who.uid)
+                (self._gates.get(who.uid) if state_of(who.uid) is QueueState.GATED else None)
+                or self._notes.get(who.uid)
                 or PendingReason(who.uid, who.key, "has not been tried yet", (), ())
                 for who in self._known()
             ]
