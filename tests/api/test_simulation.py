@@ -90,6 +90,8 @@ def test_a_moment_of_a_run_is_a_cluster() -> None:
     assert len(cluster.running) == 6
     assert (cluster.pending, len(cluster.nodes)) == ((), 2)
     assert cluster.fit("pod-0-0", max_changes=0, max_replicas=3).replicas == 3
+    with pytest.raises(roadstead.InputError, match="plugin: needs a config or preset"):
+        cluster.schedule(plugin="nosuch.module:Klass")
     with pytest.raises(roadstead.InputError, match="is no run"):
         result.at("5m", run="default-9")
     with pytest.raises(roadstead.InputError, match="after the end of the run"):
