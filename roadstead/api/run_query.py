@@ -27,6 +27,11 @@ MAX_SQL_BYTES: Final = 1 << 20
 MAX_ERROR_CHARS: Final = 300
 """Maximum length of an error of duckdb; it may quote a long statement."""
 
+FAILED_ATTEMPTS: Final = (
+    "SELECT message, count(*) FROM attempts WHERE outcome <> 'bound' GROUP BY 1"
+)
+"""Messages of failed attempts, with their number."""
+
 Value = object
 """A value of any SQL type."""
 
