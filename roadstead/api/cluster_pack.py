@@ -5,10 +5,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+import sys
 import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib.metadata import PackageNotFoundError, distribution, packages_distributions
 from pathlib import Path
 from typing import Final
 
@@ -64,7 +65,11 @@ def pack(
         raise InputError("exists already: use --force to replace it", source=str(output))
     packages = tuple(pinned_requirements(NAME)) if with_packages else ()
     files = {f"{NAME}/{path}": content for path, content in package_files()}
-    files |= dict(_plugin_files(plugin_files))
+    for name, content in _plugin_files(plugin_files):
+        if name in files:
+            rule = "is the name of two files, of which the nodes could have one only"
+            raise InputError(rule, source="--plugin-file", value=name)
+        files[name] = content
     build = _build_of(files)
     wheel = output.resolve().parent / f"{NAME}-{__version__}-{build}-py3-none-any.whl"
     environment: dict[str, object] = {"py_modules": [str(wheel)]}
@@ -97,8 +102,8 @@ def pinned_requirements(name: str) -> Iterator[str]:
             match = _REQUIREMENT.match(requirement)
             if match is None or "extra ==" in requirement:
                 continue
-            # Names are compared in normalized form (PEP 503), or one package would be pinned twice.
-            needed = re.sub(r"[-_.]+", "-", match[0]).lower()
+            # Names are compared in normalized form, or one package would be pinned twice.
+            needed = _package_name(match[0])
             if needed in seen:
                 continue
             seen.add(needed)
@@ -112,15 +117,32 @@ def pinned_requirements(name: str) -> Iterator[str]:
 
 
 def _plugin_files(paths: Sequence[Path]) -> Iterator[tuple[str, bytes]]:
-    """Yield (name, content) of each file."""
+    """Yield (name, content) of each file. InputError for one that would hide another module."""
+    taken = _module_names() if paths else frozenset()
     for path in paths:
-        if path.suffix != ".py" or not path.stem.isidentifier() or path.stem == NAME:
+        if path.suffix != ".py" or not path.stem.isidentifier() or path.stem in taken:
             rule = "must be a Python module (NAME.py) with a name of its own"
             raise InputError(rule, source="--plugin-file", value=str(path))
         try:
             yield path.name, path.read_bytes()
         except OSError as failure:
             raise InputError(f"cannot be read: {failure.strerror}", source=str(path)) from failure
+
+
+def _module_names() -> frozenset[str]:
+    """Return the names of Python's own modules, and of the packages that the nodes need."""
+    needed = {NAME, *ON_NODES, *(each.partition("==")[0] for each in pinned_requirements(NAME))}
+    found = {
+        module
+        for module, names in packages_distributions().items()
+        if any(_package_name(name) in needed for name in names)
+    }
+    return sys.stdlib_module_names | found | {NAME}
+
+
+def _package_name(name: str) -> str:
+    """Return the name of a package in normalized form (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def _build_of(files: dict[str, bytes]) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from roadstead.api.paired_runs import Comparison, RunGroup, compare_groups, read_simulated
-from roadstead.api.run_folder import COMPARISON_FILE, replace_text
+from roadstead.api.run_folder import COMPARISON_FILE, read_record, replace_text
 
 PAIRS_MAX: Final = 10
 """Maximum number of pairs: up to five configurations are all compared with each other, more only
@@ -25,19 +25,15 @@ def compare_configs(folder: Path, names: Iterable[str]) -> tuple[Comparison, ...
 
     names: of the runs, CONFIGURATION-SEED. Raises InputError for tables that cannot be read.
     """
+    # From the seed: a configuration may end with "-", and a negative seed begins with it.
+    seeds = {run.name: run.seed for run in read_record(folder).runs}
     by_config: dict[str, list[str]] = {}
     for name in names:
-        by_config.setdefault(config_of(name), []).append(name)
+        by_config.setdefault(name.removesuffix(f"-{seeds[name]}"), []).append(name)
     if len(by_config) < 2:
         return ()
     groups = [_group(folder, config, runs) for config, runs in by_config.items()]
     return tuple(compare_groups(a, b) for a, b in _pairs(groups))
-
-
-def config_of(run: str) -> str:
-    """Return the configuration in the name of a run; a negative seed is `--1`."""
-    stem = run.rpartition("-")[0]
-    return stem.removesuffix("-")
 
 
 def _group(folder: Path, config: str, names: Iterable[str]) -> RunGroup:
@@ -53,7 +49,7 @@ def _pairs(groups: list[RunGroup]) -> Iterator[tuple[RunGroup, RunGroup]]:
 
 
 def write_comparisons(folder: Path, found: Iterable[Comparison]) -> None:
-    """Write compare.json of a folder of simulated runs. Raises OSError."""
+    """Write compare.json of a folder of simulated runs. Raises InputError."""
     document = {"comparisons": [each.document() for each in found]}
     text = json.dumps(document, indent=2, ensure_ascii=False)
     replace_text(folder / COMPARISON_FILE, f"{text}\n")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from roadstead.api.frames import as_frame
 from roadstead.api.run_check import runs_in
 from roadstead.api.run_folder import read_summary
-from roadstead.api.run_query import RunQuery
+from roadstead.api.run_query import FAILED_ATTEMPTS, RunQuery
 from roadstead.api.scenario_sweep import JSON_FILE
 from roadstead.config.files import read_bytes
 from roadstead.lab.paired import HIGHER, LOWER, Difference
@@ -30,7 +30,6 @@ READ_MAX_BYTES: Final = 1 << 30
 """Maximum size of the result of a sweep that is read."""
 
 _PODS: Final = "SELECT owner, created_us, bound_us, ended_us, ending FROM pods"
-_ATTEMPTS: Final = "SELECT message, count(*) FROM attempts WHERE outcome <> 'bound' GROUP BY 1"
 _SAMPLES: Final = "SELECT zone, metric, resource, value FROM samples"
 
 
@@ -217,7 +216,7 @@ def read_simulated(folder: Path) -> PlayedRun:
             cast("int | None", ended_us),
             cast("str | None", ending),
         )
-    for message, attempts in query.execute(_ATTEMPTS).rows:
+    for message, attempts in query.execute(FAILED_ATTEMPTS).rows:
         metrics.add_failed_attempts(str(message or ""), cast("int", attempts))
     for zone, metric, resource, value in query.execute(_SAMPLES).rows:
         metrics.add_sample(str(zone or ""), str(metric), str(resource or ""), cast("float", value))

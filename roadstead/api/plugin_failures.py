@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Final, cast
+from typing import cast
 
-from roadstead.api.run_query import RunQuery
+from roadstead.api.run_query import FAILED_ATTEMPTS, RunQuery
 from roadstead.framework.failures import is_plugin_error
 from roadstead.report.result import PendingPod
 from roadstead.report.units import counted
-
-_MESSAGES: Final = "SELECT message, count(*) FROM attempts WHERE outcome <> 'bound' GROUP BY 1"
 
 
 def failure_notes(pending: Iterable[PendingPod], plugins: Sequence[str]) -> Iterator[str]:
@@ -38,7 +36,7 @@ def simulated_failure_notes(folders: Iterable[Path]) -> Iterator[str]:
     """
     counts = Counter[str]()
     for folder in folders:
-        for message, attempts in RunQuery(folder).execute(_MESSAGES).rows:
+        for message, attempts in RunQuery(folder).execute(FAILED_ATTEMPTS).rows:
             counts[str(message or "")] += cast("int", attempts)
     for message, attempts in counts.most_common():
         if is_plugin_error(message):

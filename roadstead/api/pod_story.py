@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Final, cast
 
@@ -148,10 +148,11 @@ def read_story(folder: Path, run: str, name: str) -> PodStory:
         "after": max(failed),
         "until": pod.bound_us,
     }
-    rows = list(query.execute(_CHANGES, values).rows)
-    # The latest are first in the result of the query.
-    shown = [StoryEntry(cast("int", at_us), str(what)) for at_us, what in rows[:CHANGES_MAX]]
-    return PodStory(run, pod, requests, attempts, tuple(shown[::-1]), len(rows) - len(shown))
+    rows = query.execute(_CHANGES, values).rows
+    # The latest are first in the result of the query; the others, which may be many, are counted.
+    latest = islice(rows, CHANGES_MAX)
+    shown = [StoryEntry(cast("int", at_us), str(what)) for at_us, what in latest]
+    return PodStory(run, pod, requests, attempts, tuple(shown[::-1]), sum(1 for _ in rows))
 
 
 def _find(query: RunQuery, folder: Path, name: str) -> StoredPod:

@@ -45,6 +45,9 @@ class RunRequest:
         check_not_both(self.config, self.preset)
         settings, digests = self._settings()
         if self.moment is not None and self.config is None and self.preset is None:
+            if self.plugin:
+                rule = "needs a config or preset: the configuration of the run has its own plugins"
+                raise InputError(rule, source=ARGUMENTS, field="plugin")
             config = self.moment.config
         else:
             config = read_config(self.config, self.preset, self.plugin, note)

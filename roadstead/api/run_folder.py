@@ -92,23 +92,23 @@ class RunRecord(_Record):
 
 def write_record(folder: Path, record: RunRecord, scenario_text: str) -> None:
     """Write `scenario.yaml` and `run.json`. Raises InputError if they cannot be written."""
-    try:
-        (folder / SCENARIO_FILE).write_text(scenario_text, encoding="utf-8")
-        text = json.dumps(record.model_dump(mode="json"), indent=2)
-        replace_text(folder / RECORD_FILE, f"{text}\n")
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", source=str(folder)) from error
+    replace_text(folder / SCENARIO_FILE, scenario_text)
+    text = json.dumps(record.model_dump(mode="json"), indent=2)
+    replace_text(folder / RECORD_FILE, f"{text}\n")
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Write a file under another name, and rename it when it is complete. Raises OSError."""
+    """Write a file under another name, and rename it when it is complete. Raises InputError."""
     unfinished = path.with_suffix(UNFINISHED)
-    unfinished.write_text(text, encoding="utf-8")
-    os.replace(unfinished, path)
+    try:
+        unfinished.write_text(text, encoding="utf-8")
+        os.replace(unfinished, path)
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", source=str(path)) from error
 
 
 def write_summary(folder: Path, summary: RunSummary) -> None:
-    """Write the `summary.json` of a run, which marks it as finished. Raises OSError."""
+    """Write the `summary.json` of a run, which marks it as finished. Raises InputError."""
     replace_text(folder / SUMMARY_FILE, f"{json.dumps(summary.as_json(), indent=2)}\n")
 
 

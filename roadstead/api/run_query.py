@@ -17,7 +17,7 @@ from roadstead.simulator.tables import COLUMNS
 
 if TYPE_CHECKING:
     from arro3.core import Table
-    from duckdb import DuckDBPyConnection
+    from duckdb import DuckDBPyConnection, StatementType
 
 MEMORY_MB = 2048
 """Memory of duckdb for a statement; a statement that needs more fails."""
@@ -26,6 +26,11 @@ ROWS_PER_FETCH: Final = 1024
 MAX_SQL_BYTES: Final = 1 << 20
 MAX_ERROR_CHARS: Final = 300
 """Maximum length of an error of duckdb; it may quote a long statement."""
+
+FAILED_ATTEMPTS: Final = (
+    "SELECT message, count(*) FROM attempts WHERE outcome <> 'bound' GROUP BY 1"
+)
+"""Messages of failed attempts, with their number."""
 
 Value = object
 """A value of any SQL type."""
@@ -101,15 +106,38 @@ class RunQuery:
         """Raise InputError unless the text is one statement that only reads."""
         from duckdb import Error, StatementType
 
-        if len(sql.encode(errors="replace")) > MAX_SQL_BYTES:
+        try:
+            size_bytes = len(sql.encode())
+        except UnicodeEncodeError as error:
+            # duckdb reports this as a TypeError.
+            raise InputError("is not UTF-8 text", source="SQL") from error
+        if size_bytes > MAX_SQL_BYTES:
             raise InputError(f"is longer than {MAX_SQL_BYTES:,} bytes", source="SQL")
         try:
             types = [each.type for each in self._connection.extract_statements(sql)]
         except Error as error:
             raise _refusal(error) from error
-        if types not in ([StatementType.SELECT], [StatementType.EXPLAIN]):
-            rule = "must be one SELECT (or FROM, WITH, DESCRIBE, SUMMARIZE, EXPLAIN)"
+        if types == [StatementType.EXPLAIN]:
+            types = self._types_explained(sql)
+        if types != [StatementType.SELECT]:
+            rule = "must be one SELECT (or FROM, WITH, DESCRIBE, SUMMARIZE), or EXPLAIN of one"
             raise InputError(rule, source="SQL", value=cut_short(sql))
+
+    def _types_explained(self, sql: str) -> list[StatementType]:
+        """Return the types of what an EXPLAIN explains; EXPLAIN ANALYZE executes it."""
+        from duckdb import Error, token_type, tokenize
+
+        # Offsets are in bytes. Comments may come first.
+        text = sql.encode()
+        starts = [at for at, kind in tokenize(sql) if kind != token_type.comment]
+        starts.append(len(text))
+        word = text[starts[1] : starts[2]].split()[0].lower()
+        explained = text[starts[2 if word in (b"analyze", b"analyse") else 1] :].decode()
+        try:
+            return [each.type for each in self._connection.extract_statements(explained)]
+        except Error:
+            # Such as options in parentheses, which may be ANALYZE, too.
+            return []
 
     def _create_view(self, table: str, runs: Sequence[tuple[RecordedRun, Sequence[str]]]) -> None:
         """Create the view of a table. runs: each run with the names of the parts of its table."""

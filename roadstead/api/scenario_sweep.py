@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -251,18 +252,19 @@ def metric_names(rows: Sequence[SweepRow]) -> list[str]:
 
 
 def _write(output: Path, prepared: PreparedSweep, rows: Sequence[SweepRow]) -> None:
-    """Write sweep.json, and sweep.csv with a row for each run."""
+    """Write sweep.json, and sweep.csv with a row for each run. Raises InputError."""
     planned = prepared.planned
     text = json.dumps(sweep_document(prepared, rows), indent=2)
-    (output / JSON_FILE).write_text(f"{text}\n", encoding="utf-8")
+    replace_text(output / JSON_FILE, f"{text}\n")
     keys = [key for key, _ in planned.axes]
     names = metric_names(rows)
-    with (output / CSV_FILE).open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([*keys, "seed", *names])
-        for row in rows:
-            values = (value_text(row.values[key]) for key in keys)
-            writer.writerow([*values, row.seed, *(row.metrics.get(name, "") for name in names)])
+    table = io.StringIO()
+    writer = csv.writer(table, lineterminator="\n")
+    writer.writerow([*keys, "seed", *names])
+    for row in rows:
+        values = (value_text(row.values[key]) for key in keys)
+        writer.writerow([*values, row.seed, *(row.metrics.get(name, "") for name in names)])
+    replace_text(output / CSV_FILE, table.getvalue())
 
 
 def write_sweep_report(output: Path, prepared: PreparedSweep, rows: Sequence[SweepRow]) -> None:
@@ -270,7 +272,4 @@ def write_sweep_report(output: Path, prepared: PreparedSweep, rows: Sequence[Swe
     if not rows:
         return
     page = scenario_sweep_page(prepared.planned, rows, installed_versions())
-    try:
-        replace_text(output / REPORT_FILE, page)
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", source=str(output)) from error
+    replace_text(output / REPORT_FILE, page)

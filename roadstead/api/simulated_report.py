@@ -50,7 +50,7 @@ def write_report(
 ) -> tuple[Comparison, ...]:
     """Write `report.html`, and with several configurations `compare.json`; return the comparisons.
 
-    Raises InputError for tables that cannot be read, and OSError.
+    Raises InputError for tables that cannot be read, and if a file cannot be written.
     """
     heads = (*HEADS[:6], *(f"wait {each}" for each in HEADS[6:]))
     rows = [summary_row(name, each) for name, each in zip(names, summaries, strict=True)]

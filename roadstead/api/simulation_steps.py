@@ -168,8 +168,12 @@ def prepare_folder(
         raise InputError(problem, source=str(folder))
     if found:
         _check_replaceable(folder, found)
-        shutil.rmtree(folder)
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        if found:
+            shutil.rmtree(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", source=str(folder)) from error
     files = store_inputs(folder, simulation.file)
     record = simulation.record(folder, variants, files)
     write_record(folder, record, simulation.file.main.text)
@@ -199,7 +203,8 @@ def play_all(
 
     A run whose tables are incomplete is played from its start: the parts that exist are compared,
     the others written. also: a further recorder of each run. on_note: called before
-    the kernel is compiled. Raises PartDiffersError, LimitExceededError, QueueFullError, OSError.
+    the kernel is compiled. Raises PartDiffersError, LimitExceededError, QueueFullError, and
+    InputError if a file cannot be written.
     """
     # One for all runs: loading takes long. `DecisionCounts` has the pods that it decides.
     compiled_kernel = CompiledKernel(load(on_note), DecisionCounts())

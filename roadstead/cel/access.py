@@ -15,6 +15,7 @@ from roadstead.cel.values import (
     Uint,
     Value,
     content_of,
+    convertible,
     encoded_key,
     go_text,
     go_type,
@@ -36,12 +37,12 @@ def qualify(value: Value, key: Value) -> Value:
         stored_key = encoded_key(key)
         # A DomainMap returns an empty map for a domain that it lacks.
         if stored_key in value or isinstance(value, DomainMap):
-            return value[stored_key]
+            return convertible(value[stored_key])
         raise no_key(key)
     if isinstance(value, list):
         index = _index(key)
         if 0 <= index < len(value):
-            return value[index]
+            return convertible(value[index])
         raise CelRunError(f"index out of bounds: {go_text(key)}")
     if isinstance(value, Optional):
         return qualify_if_present(content_of(value), key) if value.has_value else NONE

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
+from roadstead.cel.doubles import double_text
 from roadstead.cel.errors import CelRunError
 from roadstead.cel.network import Address, Cidr
 from roadstead.cel.times import (
@@ -27,7 +28,6 @@ from roadstead.cel.values import (
     TypeValue,
     Uint,
     Value,
-    double_text,
     type_name,
 )
 

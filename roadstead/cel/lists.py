@@ -20,6 +20,7 @@ from roadstead.cel.values import (
     Uint,
     Value,
     compare,
+    decoded_key,
     encoded_key,
     go_text,
     is_ordered,
@@ -189,7 +190,8 @@ def _insert(target: dict[Value, Value], key: Value, value: Value) -> dict[Value,
 def _insert_all(target: dict[Value, Value], entries: dict[Value, Value]) -> dict[Value, Value]:
     for stored_key, value in entries.items():
         if stored_key in target:
-            raise CelRunError(f"insert failed: key {go_text(stored_key)} already exists")
+            key = decoded_key(stored_key)
+            raise CelRunError(f"insert failed: key {go_text(key)} already exists")
         check_items(len(target) + 1)
         if not isinstance(target, GrowingMap):
             target = GrowingMap(target)

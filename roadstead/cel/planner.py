@@ -57,7 +57,7 @@ from roadstead.cel.tree import (
     TreeNode,
 )
 from roadstead.cel.types import DYN
-from roadstead.cel.values import DomainMap, TypeValue, Value, equal, go_type
+from roadstead.cel.values import DomainMap, TypeValue, Value, convertible, equal, go_type
 
 # Fields of `device` whose entries `_path_step` reads.
 _PATH_FIELDS = frozenset({"attributes", "capacity"})
@@ -332,7 +332,7 @@ def _select_step(run: Step, key: Value) -> Step:
         value = run(variables)
         if type(value) is dict:
             try:
-                return value[key]
+                return convertible(value[key])
             except KeyError:
                 raise no_key(key) from None
         return value[key] if type(value) is DomainMap else qualify(value, key)

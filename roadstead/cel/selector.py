@@ -38,6 +38,7 @@ from roadstead.cel.values import (
     Uint,
     Url,
     Value,
+    content_of,
     type_name,
 )
 
@@ -178,9 +179,10 @@ def _as_bool(value: Value) -> bool:
     """
     prefix = f"CEL result of type {type_name(value)} could not be converted to bool: "
     while isinstance(value, Optional):
-        if not value.has_value:
-            raise CelRunError(f"{prefix}optional.none() dereference")
-        value = value.value
+        try:
+            value = content_of(value)
+        except CelRunError as error:
+            raise CelRunError(f"{prefix}{error}") from None
     if isinstance(value, bool):
         return value
     raise CelRunError(prefix + _native_error(value))

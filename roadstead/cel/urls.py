@@ -52,7 +52,7 @@ def _parsed(text: str) -> Url:
     rest, _, query = rest.partition("?")
     if not rest.startswith("/"):
         if scheme:
-            return _url_without_path(text, scheme, rest, query)
+            return _url_without_path(text, scheme, query)
         raise UrlError("invalid URI for request")
     host = ""
     # As Go: without a scheme, "///" begins a path.
@@ -64,7 +64,7 @@ def _parsed(text: str) -> Url:
     return _url_with_path(text, scheme, host, rest, query)
 
 
-def _url_without_path(text: str, scheme: str, rest: str, query: str) -> Url:
+def _url_without_path(text: str, scheme: str, query: str) -> Url:
     return Url(text, scheme, "", "", "", "", _query(query))
 
 

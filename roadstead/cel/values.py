@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from roadstead.cel.doubles import double_text
 from roadstead.cel.errors import CelRunError, no_overload
 from roadstead.cel.network import Address, Cidr
 from roadstead.cel.semver import Semver
@@ -72,18 +73,26 @@ NONE: Final = Optional(has_value=False)
 
 @dataclass(frozen=True, slots=True)
 class Unconvertible:
-    """Content of an optional whose value upstream cannot convert. text: error when it is read."""
+    """Content of an optional whose value upstream cannot convert. text: error when it is read.
+
+    As upstream, a list or map that is made of such optionals holds it, too.
+    """
 
     text: str
+
+
+def convertible(value: Value) -> Value:
+    """Return what an optional, list or map holds; raises CelRunError for an `Unconvertible`."""
+    if type(value) is Unconvertible:
+        raise CelRunError(value.text)
+    return value
 
 
 def content_of(optional: Optional) -> Value:
     """Return the value of an optional; raises CelRunError if there is none."""
     if not optional.has_value:
         raise CelRunError("optional.none() dereference")
-    if isinstance(optional.value, Unconvertible):
-        raise CelRunError(optional.value.text)
-    return optional.value
+    return convertible(optional.value)
 
 
 def rewrapped(value: Value) -> Value:
@@ -91,14 +100,14 @@ def rewrapped(value: Value) -> Value:
 
     An optional of a Kubernetes type (a key of `_GO_NAMES`) becomes an optional of `Unconvertible`;
     other values are unchanged. Upstream unwraps an optional there and wraps it again, which fails
-    for these types.
+    for these types. Raises CelRunError for an `Unconvertible`.
     """
     if type(value) is Optional and value.has_value:
         name = _GO_NAMES.get(type(value.value))
         if name is not None:
             text = f"unsupported conversion to ref.Val: ({name}){value.value}"
             return Optional(Unconvertible(text))
-    return value
+    return convertible(value)
 
 
 class QuantityResult(Quantity):
@@ -197,6 +206,7 @@ _NAMES: dict[type, str] = {
     Timestamp: "google.protobuf.Timestamp",
     TypeValue: "type",
     Optional: "optional_type",
+    Unconvertible: "error",
     Quantity: "kubernetes.Quantity",
     QuantityResult: "kubernetes.Quantity",
     Semver: "kubernetes.Semver",
@@ -227,6 +237,7 @@ _GO_TYPES: dict[type, str] = {
     Timestamp: "types.Timestamp",
     TypeValue: "*types.Type",
     Optional: "*types.Optional",
+    Unconvertible: "*types.Err",
     Quantity: "cel.Quantity",
     Semver: "cel.Semver",
     Url: "cel.URL",
@@ -260,7 +271,8 @@ def equal(first: Value, second: Value) -> bool:
     """Return whether two values are equal; those of different types are not.
 
     Raises:
-        CelRunError: the first is of a type of Kubernetes and the second is not of the same.
+        CelRunError: the first is of a type of Kubernetes and the second is not of the same; or the
+            first is `Unconvertible`.
     """
     kind = type(first)
     if kind is type(second) and kind in _COMPARED_BY_PYTHON:
@@ -280,6 +292,7 @@ def equal(first: Value, second: Value) -> bool:
         if type(second) is not (Quantity if isinstance(first, Quantity) else kind):
             raise no_overload()
         return first == second
+    convertible(first)
     return False
 
 
@@ -321,7 +334,7 @@ def _equal_maps(first: dict[Value, Value], second: dict[Value, Value]) -> bool:
 def _equal_optionals(first: Optional, second: Optional) -> bool:
     if not (first.has_value and second.has_value):
         return first.has_value == second.has_value
-    return equal(first.value, second.value)
+    return equal(convertible(first.value), second.value)
 
 
 def compare(first: Value, second: Value) -> int:
@@ -332,7 +345,7 @@ def compare(first: Value, second: Value) -> int:
     """
     kind, other = type(first), type(second)
     if kind in _NUMBERS and other in _NUMBERS:
-        if _is_nan(first) or _is_nan(second):
+        if math.isnan(first) or math.isnan(second):  # type: ignore[arg-type]
             raise CelRunError("NaN values cannot be ordered")
     elif kind is not other or kind not in _ORDERED:
         raise no_overload()
@@ -352,10 +365,6 @@ def is_ordered(value: Value) -> bool:
     return type(value) in _ORDERED
 
 
-def _is_nan(value: Value) -> bool:
-    return type(value) is float and math.isnan(value)
-
-
 def go_text(value: Value) -> str:
     """Return a value as it is written in errors about keys (Go's `%v`)."""
     match value:
@@ -370,31 +379,3 @@ def go_text(value: Value) -> str:
         case TypeValue():
             return value.name
     return type_name(value)
-
-
-def double_text(number: float) -> str:
-    """Return a double as Go's `%g` prints it: shortest digits, exponent from seven digits on."""
-    if math.isnan(number):
-        return "NaN"
-    if math.isinf(number):
-        return "+Inf" if number > 0 else "-Inf"
-    shortest = repr(abs(number))
-    mantissa, _, power = shortest.partition("e")
-    whole, _, fraction = mantissa.partition(".")
-    fraction = "" if fraction == "0" else fraction
-    significant = (whole + fraction).lstrip("0")
-    if not significant:
-        return "-0" if math.copysign(1, number) < 0 else "0"
-    # Number of significant digits before the point; negative: of zeros after it.
-    point = len(whole) + int(power or 0)
-    point -= len(whole + fraction) - len((whole + fraction).lstrip("0"))
-    significant = significant.rstrip("0")
-    sign = "-" if number < 0 else ""
-    scale = point - 1
-    if -4 <= scale < 6:
-        if point <= 0:
-            return f"{sign}0.{'0' * -point}{significant}"
-        padded = significant.ljust(point, "0")
-        return sign + padded[:point] + (f".{padded[point:]}" if padded[point:] else "")
-    rest = f".{significant[1:]}" if significant[1:] else ""
-    return f"{sign}{significant[0]}{rest}e{'-' if scale < 0 else '+'}{abs(scale):02d}"

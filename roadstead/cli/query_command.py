@@ -36,8 +36,9 @@ def query_command(folder: Path, sql: str, output_format: QueryFormat, rows: int)
     RUN is the folder of roadstead simulate, or that of one run, also of roadstead sweep --tables.
     The tables are pods, classes, attempts, events, nodes, samples, class_samples, devices and
     allocations; with several runs each begins with the columns config and seed. Times are
-    microseconds from the start of the scenario. A statement is one SELECT, FROM, WITH, DESCRIBE,
-    SUMMARIZE or EXPLAIN; it reads these tables and no other file, and uses at most 2 GB of memory.
+    microseconds from the start of the scenario. A statement is one SELECT, FROM, WITH, DESCRIBE
+    or SUMMARIZE, or EXPLAIN of one; it reads these tables and no other file, and uses at most 2 GB
+    of memory.
 
     \b
     Examples:

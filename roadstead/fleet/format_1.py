@@ -115,7 +115,8 @@ def _of_equal_length(
 
 def _milliseconds(field: str, content: bytes) -> NDArray[np.int64]:
     seconds = decoded(field, content, "<i8")
-    if (np.abs(seconds) > TIME_MAX_S).any():
+    # Not by np.abs, which returns the minimum of int64 unchanged.
+    if ((seconds < -TIME_MAX_S) | (seconds > TIME_MAX_S)).any():
         raise InputError(f"is more than {TIME_MAX_S} (292 years)", field=field)
     scaled: NDArray[np.int64] = np.where(seconds == NEVER_S, NEVER_MS, seconds * S_MS)
     return scaled

@@ -87,16 +87,20 @@ class TraceWriter:
 
     def add_pods(self, pods: TracePods) -> None:
         """Add pods whose classes are numbers from `pod_class`."""
-        self._chunks.append(pods)
-        self._buffered += len(pods)
-        while self._buffered >= FRAME_MAX_ROWS:
-            self._flush_pods(FRAME_MAX_ROWS)
+        start = 0
+        while len(pods) - start >= (room := FRAME_MAX_ROWS - self._buffered):
+            self._chunks.append(pods.rows(np.arange(start, start + room)))
+            self._flush_pods()
+            start += room
+        if start < len(pods):
+            self._chunks.append(pods.rows(np.arange(start, len(pods))) if start else pods)
+            self._buffered += len(pods) - start
 
     def end(self) -> str:
         """Write what is left, and return the digest in hexadecimal."""
         self._flush_nodes()
         if self._buffered:
-            self._flush_pods(self._buffered)
+            self._flush_pods()
         digest = self._digest.digest()
         self._frame(b"E", EndFrame(self._nodes, self._pods, digest))
         return digest.hex()
@@ -110,15 +114,11 @@ class TraceWriter:
         self._nodes += len(nodes)
         self._frame(b"N", NodesFrame(classes, tuple(name for name, _ in nodes), codes))
 
-    def _flush_pods(self, count: int) -> None:
+    def _flush_pods(self) -> None:
         self._flush_nodes()
         pods = joined(self._chunks, self._uid)
-        later = np.arange(count, len(pods))
-        self._chunks = [pods.rows(later)] if len(later) else []
-        if len(later):
-            pods = pods.rows(np.arange(count))
-        self._buffered = len(later)
-        self._pods += count
+        self._chunks, self._buffered = [], 0
+        self._pods += len(pods)
         times = (pods.creation_ms, pods.deletion_ms, pods.duration_ms)
         frame = PodsFrame(
             self._new_classes(1, self._pod_codes),

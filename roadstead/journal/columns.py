@@ -61,7 +61,9 @@ class RecordColumns(Sequence[JournalRecord]):
                 *(self.nodes[index], self.tokens[index], self.owners[index], self.epochs[index]),
                 *(self.facts[index], self.subjects[index]),
             )
-        return next(iter(self[index : index + 1 or None]))
+        for record in self[index : index + 1 or None]:
+            return record
+        raise IndexError(f"record {index} of {len(self)}")
 
     def split_by_kind(self) -> Iterator[tuple[RecordKind, RecordColumns]]:
         """Yield consecutive records of one kind, with their kind."""

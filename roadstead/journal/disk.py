@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
@@ -30,6 +32,18 @@ class DiskFile(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+def append_all(file: DiskFile, data: bytes) -> Iterator[int]:
+    """Append all of the data; yield the number of bytes that each write took. Raises OSError."""
+    rest = memoryview(data)
+    while rest:
+        # One write may append only the first part.
+        written = file.write(rest)
+        if written <= 0:
+            raise OSError(errno.EIO, "the file takes no more bytes")
+        yield written
+        rest = rest[written:]
 
 
 class Disk(Protocol):
@@ -82,7 +96,10 @@ class Disk(Protocol):
         ...
 
     def lock(self) -> None:
-        """Lock the folder for this process. JournalError if another process has locked it."""
+        """Lock the folder for this process.
+
+        JournalError if another process has locked it, or if it cannot be locked.
+        """
         ...
 
     def unlock(self) -> None: ...
@@ -156,7 +173,10 @@ class RealDisk:
         try:
             size_bytes = os.fstat(fd).st_size
             while offset < size_bytes:
-                offset += os.pwrite(fd, os.pread(fd, REWRITE_BYTES, offset), offset)
+                part = os.pread(fd, REWRITE_BYTES, offset)
+                if not part:
+                    raise OSError(errno.EIO, "the file became shorter")
+                offset += os.pwrite(fd, part, offset)
         finally:
             os.close(fd)
 
@@ -175,18 +195,30 @@ class RealDisk:
             os.close(fd)
 
     def lock(self) -> None:
-        fd = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fd = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                self._lock(fd)
+            except BaseException:
+                os.close(fd)
+                raise
+        except OSError as failure:
+            raise JournalError(
+                f"journal {self.path}: cannot be locked: {failure.strerror}"
+            ) from failure
+        self._lock_fd = fd
+
+    def _lock(self, fd: int) -> None:
+        """Lock an open file and write this process's id into it. Raises OSError, JournalError."""
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except BlockingIOError:
             holder = os.pread(fd, 32, 0).decode(errors="replace").strip() or "unknown"
-            os.close(fd)
             raise JournalError(
                 f"journal {self.path}: in use by another process (pid {holder})"
             ) from None
         os.ftruncate(fd, 0)
         os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
-        self._lock_fd = fd
 
     def unlock(self) -> None:
         if self._lock_fd is not None:

@@ -27,7 +27,7 @@ from __future__ import annotations
 import hashlib
 import struct
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TypeVar
@@ -244,13 +244,13 @@ def frame_at(data: memoryview, offset: int) -> Frame | None:
     )
 
 
-def next_frame(
+def later_frames(
     data: memoryview,
     offset: int,
     read_frame: Callable[[memoryview, int], Frame | None] = frame_at,
     mark: bytes = MARK,
-) -> Frame | None:
-    """Return the first whole frame at or after `offset`, skipping any other bytes.
+) -> Iterator[Frame]:
+    """Yield the whole frames at or after `offset`, skipping any other bytes.
 
     read_frame, mark: of the file's format.
     """
@@ -259,9 +259,8 @@ def next_frame(
     while start >= 0:
         found = read_frame(data, offset + start)
         if found is not None:
-            return found
-        start = raw.find(mark, start + 1)
-    return None
+            yield found
+        start = raw.find(mark, start + 1 if found is None else found.end - offset)
 
 
 def decode(frame: Frame, table: FactsTable) -> RecordColumns:

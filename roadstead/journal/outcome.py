@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from roadstead.journal.disk import Disk, DiskFile
+from roadstead.journal.disk import Disk, DiskFile, append_all
 from roadstead.journal.headers import NEW_OUTCOME, OUTCOME
 from roadstead.journal.records import JournalError
 
@@ -14,15 +14,16 @@ class OutcomeFile:
         self._disk = disk
         self._file: DiskFile | None = None
         self._size_bytes = 0
+        self._is_complete = False
 
     def store(self, offset: int, data: bytes, *, is_last: bool) -> int:
         """Append a part at an offset; return the size of the file so far.
 
-        A part that does not begin at the end of the file changes nothing: the caller continues at
-        the returned size. JournalError if it cannot be written.
+        A part that does not begin at the end of the file, or arrives after the last one, changes
+        nothing: the caller continues at the returned size. JournalError if it cannot be written.
         """
         try:
-            if self._file is None and not offset:
+            if self._file is None and not offset and not self._is_complete:
                 self._begin()
             if self._file is not None and offset == self._size_bytes:
                 self._append(self._file, data)
@@ -41,14 +42,12 @@ class OutcomeFile:
         self._file, self._size_bytes = self._disk.create(NEW_OUTCOME), 0
 
     def _append(self, file: DiskFile, data: bytes) -> None:
-        rest = memoryview(data)
-        while rest:
-            written = file.write(rest)
+        for written in append_all(file, data):
             self._size_bytes += written
-            rest = rest[written:]
 
     def _finish(self, file: DiskFile) -> None:
         file.sync()
         file.close()
         self._file = None
         self._disk.rename(NEW_OUTCOME, OUTCOME)
+        self._is_complete = True

@@ -32,7 +32,7 @@ from roadstead.journal.frames import (
     FrameKind,
     decode,
     first_digest,
-    next_frame,
+    later_frames,
 )
 from roadstead.journal.headers import (
     FORMAT,
@@ -76,7 +76,7 @@ class Reader:
 
     def groups(self) -> Iterator[Records]:
         """As `records`, in the groups in which they were written."""
-        found = find_files(self._disk)
+        found = _files_of(self._disk)
         try:
             if found.snapshot:
                 yield from self._snapshot(found)
@@ -237,14 +237,12 @@ class Reader:
         frame_format = (layout.frame_at, layout.MARK)
         # The search includes `offset`: the frame there may be whole, but continue other frames than
         # those before it, which shows that some are missing.
-        later = next_frame(data, offset, *frame_format)
-        while later is not None:
+        for later in later_frames(data, offset, *frame_format):
             if later.confirms(offset, end.next_lsn, file_id):
                 why = f"record {end.next_lsn} was durable: a frame after it shows that"
                 if end.header.format != 1:
                     why = f"bytes there were durable: the frame at offset {later.offset} shows that"
                 raise self._damaged(end.name, offset, data, why)
-            later = next_frame(data, later.end, *frame_format)
         self.tail = self._unread(end.name, offset, data, "a torn end", was_durable=False)
 
     def _check_end(self) -> None:
@@ -263,9 +261,7 @@ class Reader:
         try:
             return memoryview(self._disk.read(name))
         except OSError as failure:
-            raise JournalError(
-                f"journal {self._disk.path}: {name}: cannot be read: {failure.strerror}"
-            ) from failure
+            raise _unread_file(self._disk, name, failure) from failure
 
     def _decoded(
         self, end: SegmentEnd, data: memoryview, frame: Frame, table: FactsTable | None
@@ -352,12 +348,31 @@ def _frame_at(data: memoryview, end: SegmentEnd) -> Frame | None:
     return frame if is_next else None
 
 
+def _files_of(disk: Disk) -> JournalFiles:
+    """Return the journal's files. JournalError if the folder cannot be read."""
+    try:
+        return find_files(disk)
+    except OSError as failure:
+        raise JournalError(f"journal {disk.path}: cannot be read: {failure.strerror}") from failure
+
+
+def _unread_file(disk: Disk, name: str, failure: OSError) -> JournalError:
+    return JournalError(f"journal {disk.path}: {name}: cannot be read: {failure.strerror}")
+
+
 def is_closed(disk: Disk) -> bool:
-    """Whether the last segment ends with a CLOSED frame: its writer shut down cleanly."""
-    segments = find_files(disk).segments
+    """Whether the last segment ends with a CLOSED frame: its writer shut down cleanly.
+
+    JournalError if it cannot be read.
+    """
+    segments = _files_of(disk).segments
     if not segments:
         return False
-    data = memoryview(disk.read(segments[-1][0]))
-    # A CLOSED frame has no body, so it is as long as the head of a frame.
-    last = frames.frame_at(data, max(0, len(data) - frames.HEAD_BYTES))
+    name, size_bytes = segments[-1][0], frames.HEAD_BYTES
+    try:
+        # A CLOSED frame has no body, so it is as long as the head of a frame.
+        end = disk.read_part(name, max(0, disk.size(name) - size_bytes), size_bytes)
+    except OSError as failure:
+        raise _unread_file(disk, name, failure) from failure
+    last = frames.frame_at(memoryview(end), 0)
     return last is not None and last.kind is FrameKind.CLOSED

@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import zlib
 
-from roadstead.journal.disk import Disk, DiskFile
+from roadstead.journal.disk import Disk, DiskFile, append_all
 from roadstead.journal.fields import present_fields
 from roadstead.journal.frames import (
     MAX_FRAME_BYTES,
@@ -81,14 +81,8 @@ class FrameFile:
         self.append(FrameKind.RECORDS, records[0].lsn, len(records), body)
 
     def _write(self, data: bytes) -> None:
-        view = memoryview(data)
-        while view:
-            # One write may append only the first part.
-            written = self._file.write(view)
-            if written <= 0:
-                raise OSError(errno.EIO, "the file takes no more bytes")
+        for written in append_all(self._file, data):
             self.size_bytes += written
-            view = view[written:]
 
     def sync(self) -> None:
         """Make all written bytes durable, and check the size of the file."""

@@ -126,7 +126,7 @@ def play_to_horizon(
 ) -> Engine:
     """Play a scenario to its horizon and return its engine. on_progress: see `Engine.run`.
 
-    read_processor_s, read_memory_bytes: of this process. Raises OSError, QueueFullError,
+    read_processor_s, read_memory_bytes: of this process. Raises InputError, QueueFullError,
     LimitExceededError.
     """
     engine = prepare_engine(scenario, variant, recorder, compiled_kernel, read_processor_s)
@@ -159,7 +159,8 @@ def play(
 
     Parts of tables that are in the directory must be equal to those of this run; they are compared,
     not written again. read_processor_s, read_memory_bytes: of this process. also: another recorder.
-    Raises OSError, QueueFullError, LimitExceededError, PartDiffersError.
+    Raises QueueFullError, LimitExceededError, PartDiffersError, and InputError if a table cannot be
+    written.
     """
     began_s = read_processor_s()
     recorder = TableRecorder(

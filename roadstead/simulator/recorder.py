@@ -131,7 +131,7 @@ class TableRecorder(Recorder):
             self._class_samples.append((world.now_us, *counts))
 
     def close(self, world: RecordedWorld) -> None:
-        """Write the pods that have not ended, and the remaining rows. Raises OSError."""
+        """Write the pods that have not ended, and the remaining rows. Raises InputError."""
         for pod in world.pods.values():
             self._append_pod(pod, None)
         samples = self._samples, self._class_samples

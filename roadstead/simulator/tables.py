@@ -17,6 +17,7 @@ from typing import Final
 
 from arro3.core import DataType
 
+from roadstead.protocol.errors import InputError
 from roadstead.report.arrow import FLOAT64, INT64, STRING, column, list_of, make_table
 from roadstead.report.parquet import encode_parquet
 from roadstead.simulator.limits import LimitExceededError, PartDiffersError
@@ -153,13 +154,16 @@ class TableWriter:
         self._rows: list[Row] = []
         self._parts = 0
         self.rows = 0
-        self._folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise _unwritten(self._folder, error) from error
 
     def append(self, row: Row) -> None:
         """Append a row.
 
-        Raises OSError if a part cannot be written, PartDiffersError if a part of its name has other
-        content, LimitExceededError beyond `max_rows`.
+        Raises InputError if a part cannot be written, PartDiffersError if a part of its name has
+        other content, LimitExceededError beyond `max_rows`.
         """
         self._rows.append(row)
         if len(self._rows) >= self._next_write:
@@ -195,8 +199,15 @@ class TableWriter:
                 raise PartDiffersError(f"{target} differs from what the run gives now")
         else:
             unfinished = target.with_suffix(".unfinished")
-            unfinished.write_bytes(content)
-            os.replace(unfinished, target)
+            try:
+                unfinished.write_bytes(content)
+                os.replace(unfinished, target)
+            except OSError as error:
+                raise _unwritten(target, error) from error
         self._parts += 1
         self.rows += len(self._rows)
         self._rows = []
+
+
+def _unwritten(path: Path, error: OSError) -> InputError:
+    return InputError(f"cannot be written: {error.strerror}", source=str(path))

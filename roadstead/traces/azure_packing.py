@@ -151,6 +151,10 @@ class AzureReader:
             yield from (VmRow(*each) for each in page)
 
     def _vm(self, vm: VmRow) -> None:
+        if type(vm.vm) is not int and type(vm.vm) is not str:
+            raise self._error(vm, "vmId", vm.vm, "is no id")
+        if not self._sink.is_sampled(str(vm.vm)):
+            return
         if vm.start_days is None:
             raise LeftOut("no start time")
         start_ms = self._time_ms(vm, "starttime", vm.start_days)
@@ -164,12 +168,8 @@ class AzureReader:
             raise LeftOut("its type does not run on this machine")
         if not any(shares.values()):
             raise LeftOut("no request")
-        if type(vm.vm) is not int and type(vm.vm) is not str:
-            raise self._error(vm, "vmId", vm.vm, "is no id")
         if vm.priority not in (0, 1):
             raise self._error(vm, "priority", vm.priority, "is neither 0 nor 1")
-        if not self._sink.is_sampled(str(vm.vm)):
-            return
         start_ms = max(start_ms, 0)
         duration_ms = NEVER_MS if end_ms is None else end_ms - start_ms
         is_high = vm.priority == 0

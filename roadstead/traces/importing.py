@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -60,7 +60,7 @@ def import_trace(
 
     Raises InputError for invalid input, SpoolError if the temporary file cannot be written.
     """
-    with _spool() as spool:
+    with closing(Spool()) as spool:
         is_sampled = sampler(options.sample, options.seed)
         sink = TraceSink(spool, namespace, options.on_error == "skip", is_sampled)
         read(sink, ProgressMeter(lambda done, total: report("reading", done, total)))
@@ -88,15 +88,6 @@ def import_trace(
         notes=tuple(sink.notes),
         digest=digest,
     )
-
-
-@contextmanager
-def _spool() -> Iterator[Spool]:
-    spool = Spool()
-    try:
-        yield spool
-    finally:
-        spool.close()
 
 
 def sampler(share: float, seed: int) -> Callable[[str], bool]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ VALUE_MAX_CHARS = 64 << 20
 """Maximum length of one object of an array."""
 
 CHUNK_BYTES = 1 << 20
+_BLANKS = re.compile(r"\s*+")
 REAL_MAX = sys.float_info.max
 
 
@@ -137,28 +139,35 @@ def read_json_array(path: Path, meter: ProgressMeter) -> Iterator[JsonRow]:
 
 
 class _Chars:
-    """The text of a file; only the current object and what was read ahead are in memory."""
+    """The text of a file; only the current object and what was read ahead are in memory.
+
+    The position moves within the text: to cut what was read off would copy the rest for each value.
+    """
 
     def __init__(self, read: Callable[[int], bytes], source: str) -> None:
         self._read, self._source = read, source
-        self._text, self._undecoded = "", b""
+        self._text, self._at, self._undecoded = "", 0, b""
         self._decoder = json.JSONDecoder(parse_constant=_refuse_constant)
 
     def peek(self) -> str:
         """Return the next character that is not a blank."""
         if self.is_at_end():
             raise InputError("is cut short", source=self._source)
-        return self._text[0]
+        return self._text[self._at]
 
     def is_at_end(self) -> bool:
         """Whether only blanks follow."""
-        self._text = self._text.lstrip()
-        while not self._text and self._read_more():
-            self._text = self._text.lstrip()
-        return not self._text
+        while True:
+            blanks = _BLANKS.match(self._text, self._at)
+            assert blanks is not None
+            self._at = blanks.end()
+            if self._at < len(self._text):
+                return False
+            if not self._read_more():
+                return True
 
     def skip(self, count: int) -> None:
-        self._text = self._text[count:]
+        self._at += count
 
     def value(self, number: int) -> object:
         """Return the next value; while it is incomplete, read as much again as there is."""
@@ -166,11 +175,11 @@ class _Chars:
         self.peek()
         while True:
             try:
-                value, end = self._decoder.raw_decode(self._text)
+                value, end = self._decoder.raw_decode(self._text, self._at)
             except RecursionError:
                 raise InputError("is nested too deep", source=self._source, obj=where) from None
             except ValueError as error:
-                if not self._read_more(len(self._text)):
+                if not self._read_more(len(self._text) - self._at):
                     reason = str(error).partition(":")[0]
                     problem = f"is not JSON, or cut short: {reason}"
                     raise InputError(problem, source=self._source, obj=where) from None
@@ -178,7 +187,7 @@ class _Chars:
                     problem = f"is no JSON within {VALUE_MAX_CHARS} characters"
                     raise InputError(problem, source=self._source, obj=where) from None
             else:
-                self._text = self._text[end:]
+                self._at = end
                 return cast("object", value)
 
     def _read_more(self, at_least: int = 0) -> bool:
@@ -190,7 +199,8 @@ class _Chars:
         cut = next((n for n in range(1, 4) if content[-n:][:1] >= b"\xc0"), 0)
         self._undecoded = content[-cut:] if cut else b""
         try:
-            self._text += (content[:-cut] if cut else content).decode()
+            more = (content[:-cut] if cut else content).decode()
         except UnicodeDecodeError:
             raise InputError("is not UTF-8 text", source=self._source) from None
+        self._text, self._at = self._text[self._at :] + more, 0
         return True

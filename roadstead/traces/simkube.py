@@ -130,15 +130,11 @@ class SimKubeReader:
             if not (isinstance(key, tuple) and len(key) == 2 and isinstance(by_hash, dict)):
                 raise self._error("is not [kind, name] and a map", where, by_hash)
             kind, name = str(key[0]).rpartition(".")[2], str(key[1])
-            lists = [each for each in by_hash.values() if isinstance(each, tuple)]
-            yield (
-                (kind, name),
-                [
-                    time
-                    for each in chain(*lists)
-                    if (time := self._lifetime(where, each)) is not None
-                ],
-            )
+            for each in by_hash.values():
+                if not isinstance(each, tuple):
+                    raise self._error("is not a list", where, each)
+            times = (self._lifetime(where, each) for each in chain(*by_hash.values()))
+            yield (kind, name), [time for time in times if time is not None]
 
     def _lifetime(self, where: str, value: object) -> Lifetime | None:
         if value == "Empty":

@@ -199,5 +199,5 @@ def _reporting_full_disk() -> Iterator[None]:
     try:
         yield
     except sqlite3.OperationalError as error:
-        problem = f"the temporary file of the import cannot be written ({error}); "
+        problem = f"the temporary file cannot be written ({error}); "
         raise SpoolError(f"{problem}set SQLITE_TMPDIR to a folder with more space") from error

@@ -84,6 +84,8 @@ class SwfReader:
             yield Row(source, line, cells, _COLUMNS)
 
     def _job(self, row: Row) -> None:
+        if not self._sink.is_sampled(str(row.integer("job"))):
+            return
         submit_ms, wait_ms, run_ms = (row.time_ms(name) for name in ("submit", "wait", "run"))
         if run_ms <= 0 and row.integer("status") == CANCELED:
             raise LeftOut("canceled before it started")
@@ -95,21 +97,21 @@ class SwfReader:
         if submit_ms < 0:
             raise LeftOut("negative submit time")
         # The first of both numbers that is known.
-        processors = next((n for n in map(row.real, ("requested", "allocated")) if n > 0), 0)
-        if not processors:
+        column = next((name for name in ("requested", "allocated") if row.real(name) > 0), "")
+        if not column:
             raise LeftOut("no processors")
+        processors = row.real(column)
         if processors > PROCESSORS_MAX or processors != int(processors):
-            raise row.error("requested", f"is not a whole number up to {PROCESSORS_MAX}")
-        self._add_pods(row, submit_ms, max(wait_ms, 0), run_ms, int(processors))
+            raise row.error(column, f"is not a whole number up to {PROCESSORS_MAX}")
+        self._add_pods(row, submit_ms, max(wait_ms, 0), run_ms, column)
 
-    def _add_pods(self, row: Row, submit_ms: int, wait_ms: int, run_ms: int, total: int) -> None:
+    def _add_pods(self, row: Row, submit_ms: int, wait_ms: int, run_ms: int, column: str) -> None:
+        """Add the pods of a job. column: of its number of processors."""
         job = row.integer("job")
-        if not self._sink.is_sampled(str(job)):
-            return
-        full, remainder = divmod(total, self._per_node)
+        full, remainder = divmod(int(row.real(column)), self._per_node)
         sizes = [self._per_node] * min(full, COUNT_MAX + 1) + [remainder] * bool(remainder)
         if len(sizes) > COUNT_MAX:
-            raise row.error("requested", f"makes more than {COUNT_MAX} pods")
+            raise row.error(column, f"makes more than {COUNT_MAX} pods")
         memory_kb = max(row.real("requested_memory"), 0)
         queue = row.integer("queue")
         for index, size in enumerate(sizes):

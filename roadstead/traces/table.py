@@ -34,6 +34,15 @@ _PodsOrNodes = mapped.PodsPart | mapped.NodesPart
 """The part of the mapping that describes the table of pods, or of nodes."""
 
 
+class _FixedValue(Row):
+    """A value that the mapping states, for a row of the table. source: the mapping's file."""
+
+    def error(self, column: str, problem: str) -> InputError:
+        """Return an error that names the mapping and the row."""
+        obj, value = f"line {self.line} of the table", cut_short(self.text(column))
+        return InputError(problem, source=self.source, obj=obj, field=column, value=value)
+
+
 @dataclass(slots=True)
 class TableReader:
     """Read one table of pods and, if the mapping has one, one of nodes.
@@ -129,11 +138,12 @@ class TableReader:
     def _cell(self, row: Row, source: mapped.ColumnOrValue) -> tuple[Row, str]:
         """Return the row and column of a value, of which errors name the position.
 
-        For a value that the mapping states, this is a row of its own, with the mapping as its file.
+        For a value that the mapping states, this is a row of its own.
         """
         if source.column is not None:
             return row, source.column
-        return Row(str(self.mapping_path), row.line, (str(source.value),), {"value": 0}), "value"
+        values = (str(source.value),)
+        return _FixedValue(str(self.mapping_path), row.line, values, {"value": 0}), "value"
 
     def _time_ms(self, row: Row, source: mapped.TimeColumn) -> int | None:
         text = self._text(row, source)

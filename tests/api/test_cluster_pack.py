@@ -88,13 +88,26 @@ def test_files_are_replaced_only_on_request(tmp_path):
     pack(output, with_packages=False, may_replace=True)
 
 
-@pytest.mark.parametrize("name", ["few-pods.py", "few_pods.txt", "roadstead.py"])
+NO_MODULES = ["few-pods.py", "few_pods.txt", "roadstead.py", "numpy.py", "ray.py", "json.py"]
+
+
+@pytest.mark.parametrize("name", NO_MODULES)
 def test_a_plugin_file_must_be_a_module(tmp_path, name):
     path = tmp_path / name
     path.write_text("")
 
     with pytest.raises(InputError, match=r"--plugin-file.*must be a Python module"):
         pack(tmp_path / "env.yaml", plugin_files=[path])
+
+
+def test_two_plugin_files_of_one_name_are_refused(tmp_path):
+    paths = [tmp_path / each / "few_pods.py" for each in ("a", "b")]
+    for path in paths:
+        path.parent.mkdir()
+        path.write_text("")
+
+    with pytest.raises(InputError, match=r"few_pods.py is the name of two files"):
+        pack(tmp_path / "env.yaml", plugin_files=paths, with_packages=False)
 
 
 def test_missing_packages_are_left_out():

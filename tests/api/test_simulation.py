@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +70,41 @@ def test_wrong_arguments_are_input_errors(tmp_path: Path) -> None:
         roadstead.simulate(SCENARIO, seed=0).to_arrow("nothing")
 
 
+@pytest.mark.parametrize("name", ["run.json", "part-00000.parquet", "summary.json", "report.html"])
+def test_files_that_cannot_be_written_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    replace = os.replace
+
+    def full(source: Path, target: Path) -> None:
+        if target.name == name:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(roadstead.InputError, match=f"{name}: cannot be written: No space left"):
+        roadstead.simulate(SCENARIO, output=tmp_path / "out")
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(roadstead.InputError, match="out: "):
+        roadstead.simulate(SCENARIO, output=tmp_path / "file" / "out")
+
+
+def test_a_configuration_may_end_with_a_dash(tmp_path: Path) -> None:
+    config = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+    files = [tmp_path / "a-.yaml", tmp_path / "a.yaml"]
+    for each in files:
+        each.write_text(config)
+    scenario = SCENARIO | {"scheduler": {"config": [str(each) for each in files]}}
+
+    result = roadstead.simulate(scenario, seed=3)
+
+    assert list(result.summaries) == ["a--3", "a-3"]
+    assert [(each.a, each.b) for each in result.compare()] == [("a-", "a")]
+
+
 def test_a_finished_run_is_read_from_its_folder(tmp_path: Path) -> None:
     played = roadstead.simulate(SCENARIO, output=tmp_path / "out")
 
@@ -90,6 +127,8 @@ def test_a_moment_of_a_run_is_a_cluster() -> None:
     assert len(cluster.running) == 6
     assert (cluster.pending, len(cluster.nodes)) == ((), 2)
     assert cluster.fit("pod-0-0", max_changes=0, max_replicas=3).replicas == 3
+    with pytest.raises(roadstead.InputError, match="plugin: needs a config or preset"):
+        cluster.schedule(plugin="nosuch.module:Klass")
     with pytest.raises(roadstead.InputError, match="is no run"):
         result.at("5m", run="default-9")
     with pytest.raises(roadstead.InputError, match="after the end of the run"):

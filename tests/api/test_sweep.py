@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -52,6 +54,23 @@ def test_a_sweep_has_points_runs_and_a_table(tmp_path: Path) -> None:
     assert table.column(RATE).to_pylist() == ["10", "10", "60", "60"]
     assert json.loads((tmp_path / "out" / "sweep.json").read_text()) == swept.document()
     assert seen[-1].done == seen[-1].total == 4
+
+
+@pytest.mark.parametrize("name", ["sweep.json", "sweep.csv"])
+def test_a_result_that_cannot_be_written_is_named_and_not_half_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    replace = os.replace
+
+    def full(source: Path, target: Path) -> None:
+        if target.name == name:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(roadstead.InputError, match=f"{name}: cannot be written: No space left"):
+        roadstead.sweep(BUSY, {RATE: [10]}, seeds=1, output=tmp_path / "out")
+    assert not (tmp_path / "out" / name).exists()
 
 
 class Opened(Exception):

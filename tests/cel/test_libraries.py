@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from roadstead.cel.doubles import double_text
 from roadstead.cel.network import NetworkError, parse_address, parse_network
 from roadstead.cel.regexes import RegexError, compile_regex, find_all
 from roadstead.cel.semver import SemverError, parse_loose_semver, parse_semver
 from roadstead.cel.times import parse_duration, parse_timestamp, timestamp_text
 from roadstead.cel.urls import UrlError, parse_url
-from roadstead.cel.values import DurationValue, Uint, double_text, encoded_key, equal
+from roadstead.cel.values import DurationValue, Uint, encoded_key, equal
 from tests.cel.evaluating import evaluate, holds
 
 
@@ -152,6 +153,39 @@ def test_quantities_and_versions_of_devices() -> None:
 def test_computed_quantities_are_unknown_on_the_right_as_upstream() -> None:
     holds('quantity("1").add(1) == quantity("2")')
     assert evaluate('quantity("2") == quantity("1").add(1)') == "no such overload"
+
+
+def test_a_value_that_upstream_cannot_convert_is_an_error_where_it_is_read() -> None:
+    # A conditional unwraps an optional and wraps it again, which fails for a quantity.
+    choice = '(true ? optional.of(quantity("1")) : optional.none())'
+    error = "unsupported conversion to ref.Val: (*resource.Quantity)1"
+    holds(
+        f"[?{choice}].size() == 1",
+        f"optional.unwrap([{choice}]).size() == 1",
+        f"[?{choice}].exists(x, true)",
+        f'[?{choice}] == [quantity("1")]',
+        f'has({{?"a": {choice}}}.a)',
+    )
+    for expression in (
+        f"[?{choice}][0].isInteger()",
+        f"type([?{choice}][0]) == int",
+        f"[?{choice}].exists(x, x.isInteger())",
+        f"optional.unwrap([{choice}])[0].isInteger()",
+        f"[?{choice}].reverse()[0].isInteger()",
+        f"cel.bind(x, [?{choice}][0], x.isInteger())",
+        f'{{?"a": {choice}}}.a.isInteger()',
+        f"{{?1: {choice}}}[1].isInteger()",
+        f'{choice} == optional.of(quantity("1"))',
+    ):
+        assert evaluate(expression) == error, expression
+    result = evaluate(f'false ? device.attributes["x.y"].z : {choice}')
+    assert result == f"CEL result of type optional_type could not be converted to bool: {error}"
+
+
+def test_a_bool_key_that_exists_is_named() -> None:
+    assert evaluate("[1, 2].transformMapEntry(i, v, {true: v}).size() == 1") == (
+        "insert failed: key true already exists"
+    )
 
 
 def test_formats_validate_texts() -> None:

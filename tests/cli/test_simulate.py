@@ -517,6 +517,14 @@ def test_query_prints_tables_csv_and_json(run: Run, played: Path) -> None:
     assert rows[1] == {"seed": 1, "ending": "done", "pods": 20}
 
 
+@pytest.mark.parametrize("words", ["EXPLAIN", "/* é */ explain", "EXPLAIN ANALYZE"])
+def test_query_explains_a_query(run: Run, played: Path, words: str) -> None:
+    result = run("query", played, f"{words} SELECT count(*) FROM pods", "--format", "json")
+
+    assert result.exit_code == 0, result.stderr
+    assert "explain_value" in json.loads(result.stdout)[0]
+
+
 def test_query_of_one_run_has_no_columns_of_the_run(run: Run, played: Path) -> None:
     result = run("query", played / "default-1", "FROM pods LIMIT 1", "--format", "csv")
 
@@ -548,6 +556,12 @@ def test_every_query_of_the_help_runs(run: Run, played: Path) -> None:
         "SELECT * FROM read_parquet('https://example.com/x.parquet')",
         "COPY pods TO 'pods.csv'",
         "COPY (SELECT 1) TO 'busy.run/default-0/pods/part-00000.parquet'",
+        "EXPLAIN ANALYZE COPY (SELECT 1) TO 'busy.run/default-0/pods/part-00000.parquet' "
+        "(FORMAT csv, USE_TMP_FILE false)",
+        "EXPLAIN /* é */ analyze DROP VIEW pods",
+        "EXPLAIN (ANALYZE) CREATE TABLE t AS FROM pods",
+        "EXPLAIN COPY pods TO 'pods.csv'",
+        "EXPLAIN CHECKPOINT",
         "ATTACH 'other.db'",
         "INSTALL httpfs",
         "LOAD httpfs",
@@ -561,6 +575,7 @@ def test_every_query_of_the_help_runs(run: Run, played: Path) -> None:
         "SELECT * FROM played",
         "SELECT wrong FROM pods",
         "SELEC",
+        "SELECT '\udcff'",
         "",
     ],
 )

@@ -76,6 +76,15 @@ def test_a_body_past_the_size_limit_is_refused(path, monkeypatch):
     assert "holds more than 100 bytes" in refusal_of(path)
 
 
+@pytest.mark.parametrize("seconds", [-(1 << 63), (1 << 63) - 2])
+def test_a_time_beyond_292_years_is_refused(path, seconds):
+    body = body_of(small_trace())
+    times = np.array([seconds, 6], dtype="<i8").tobytes()
+    place = list(TraceBody.__dataclass_fields__).index("creation_s")
+    path.write_bytes(content_of(pack([*body[:place], times, *body[place + 1 :]])))
+    assert "pods.creation_s: is more than" in refusal_of(path)
+
+
 HOSTILE_FILES = {
     "empty": (b"", "is not a trace"),
     "text": (b"kind: List\nitems: []\n", "is not a trace"),

@@ -14,7 +14,14 @@ from roadstead.fleet import trace_file, trace_reader, trace_writer
 from roadstead.fleet.generate import generate_fleet
 from roadstead.fleet.trace import NEVER_S, TraceBuilder
 from roadstead.fleet.trace_file import read_trace, trace_digest, write_trace
-from roadstead.fleet.trace_frames import FRAME_MAX_ROWS, MAGIC_LINE, SIZES, NodesFrame, PodsFrame
+from roadstead.fleet.trace_frames import (
+    FRAME_MAX_ROWS,
+    MAGIC_LINE,
+    SIZES,
+    NodesFrame,
+    PodsFrame,
+    TracePods,
+)
 from roadstead.fleet.trace_reader import open_trace
 from roadstead.protocol.codec import to_wire
 from roadstead.protocol.errors import InputError
@@ -161,6 +168,23 @@ def test_a_trace_of_several_chunks_is_read_chunk_by_chunk(path):
     again = read_trace(path)
     assert (again.pod_names, again.pod_uids) == (trace.pod_names, trace.pod_uids)
     assert trace_digest(again) == digest
+
+
+def test_a_whole_trace_is_copied_once(path, monkeypatch):
+    builder = TraceBuilder("test")
+    for index in range(50):
+        builder.add_pod(f"p-{index}", f"other/{index}", PodFacts(priority=index % 5), index)
+    copied, rows = [], TracePods.rows
+    monkeypatch.setattr(
+        TracePods, "rows", lambda pods, at: copied.append(len(at)) or rows(pods, at)
+    )
+    monkeypatch.setattr(trace_writer, "FRAME_MAX_ROWS", 4)
+
+    write_trace(path, builder.build())
+
+    assert sum(copied) == 50
+    with open_trace(path) as stream:
+        assert [len(chunk) for chunk in stream.chunks()] == [4] * 12 + [2]
 
 
 def test_more_pods_than_memory_is_to_hold_are_refused(path, monkeypatch):

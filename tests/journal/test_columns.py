@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -32,6 +33,14 @@ def test_columns_return_the_records_they_were_built_from(group, start, stop):
     assert [columns[place] for place in range(-len(group), len(group))] == group * 2
     assert list(columns[start:stop]) == group[start:stop]
     assert RecordColumns.of(columns) is columns
+
+
+@pytest.mark.parametrize("place", [1, 2, -2, -3])
+def test_a_record_that_does_not_exist_has_no_place(place):
+    columns = RecordColumns.of([JournalRecord(1, RecordKind.NODE, "u", "k", "n1")])
+
+    with pytest.raises(IndexError):
+        columns[place]
 
 
 @given(records)

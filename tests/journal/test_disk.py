@@ -1,5 +1,6 @@
 """A folder of the operating system fulfils the contract of `Disk`."""
 
+import errno
 import fcntl
 import os
 
@@ -7,6 +8,7 @@ import pytest
 
 from roadstead.journal import JournalError
 from roadstead.journal.disk import RealDisk
+from roadstead.journal.segments import Reader, is_closed
 from tests.journal.test_files import held_open
 
 
@@ -126,3 +128,37 @@ def test_a_folder_whose_holder_wrote_no_pid_is_refused_too(tmp_path):
 
     with pytest.raises(JournalError, match=r"\(pid unknown\)"):
         RealDisk(tmp_path).lock()
+
+
+def test_a_folder_that_cannot_be_locked_is_refused_with_the_reason(tmp_path, monkeypatch):
+    def no_locks(fd, _):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fcntl, "flock", no_locks)
+        with pytest.raises(JournalError, match="cannot be locked: No locks available"):
+            RealDisk(tmp_path).lock()
+    assert held_open(tmp_path) == []
+
+    (tmp_path / "lock").unlink()
+    (tmp_path / "lock").mkdir()
+    with pytest.raises(JournalError, match="cannot be locked: Is a directory"):
+        RealDisk(tmp_path).lock()
+
+
+def test_a_file_that_becomes_shorter_is_not_rewritten_for_ever(tmp_path, monkeypatch):
+    (tmp_path / "file").write_bytes(b"0123456789")
+    monkeypatch.setattr(os, "pread", lambda *_: b"")
+
+    with pytest.raises(OSError, match="the file became shorter"):
+        RealDisk(tmp_path).rewrite("file", 0)
+
+
+def test_a_folder_that_cannot_be_read_is_a_journal_error(tmp_path):
+    disk = RealDisk(tmp_path / "journal")
+    (tmp_path / "journal").rmdir()
+
+    with pytest.raises(JournalError, match="cannot be read: No such file or directory"):
+        list(Reader(disk).records())
+    with pytest.raises(JournalError, match="cannot be read: No such file or directory"):
+        is_closed(disk)

@@ -22,7 +22,7 @@ from roadstead.journal.frames import (
     decode,
     frame,
     frame_at,
-    next_frame,
+    later_frames,
 )
 from roadstead.protocol.plain_data import pack, unpack
 
@@ -167,10 +167,20 @@ def test_the_first_complete_frame_is_found_at_any_offset():
 
     for before in (b"", b"x", b"garbage", MARK, MARK + MARK + b"x", torn, torn + b"rest"):
         whole = memoryview(before + data + torn)
-        found = next_frame(whole, 0)
-        assert (found.offset, found.end) == (len(before), len(before) + len(data))
-        assert next_frame(whole, len(before)).offset == len(before)
-        assert next_frame(whole, len(before) + 1) is None
+        places = [(each.offset, each.end) for each in later_frames(whole, 0)]
+        assert places == [(len(before), len(before) + len(data))]
+        assert [each.offset for each in later_frames(whole, len(before))] == [len(before)]
+        assert not list(later_frames(whole, len(before) + 1))
+
+
+def test_all_later_frames_are_found_in_one_search():
+    data, _ = frame(FrameKind.FLUSHED, 7, 0, PLACE)
+    whole = memoryview(b"rest" + data + data + data[:-1] + data)
+    size = len(data)
+
+    found = [each.offset for each in later_frames(whole, 2)]
+
+    assert found == [4, 4 + size, 4 + 3 * size - 1]
 
 
 @pytest.mark.parametrize("offset", range(HEAD_BYTES + 4))

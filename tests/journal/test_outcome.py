@@ -5,7 +5,7 @@ import pytest
 from roadstead.journal import JournalError
 from roadstead.journal.headers import NEW_OUTCOME, OUTCOME
 from roadstead.journal.outcome import OutcomeFile
-from tests.journal.simulated_disk import SimulatedDisk
+from tests.journal.simulated_disk import SimulatedDisk, SimulatedFile
 
 
 def test_the_file_has_its_name_when_it_is_complete_and_durable():
@@ -31,7 +31,10 @@ def test_a_part_that_is_there_changes_nothing():
     assert file.store(9, b"x", is_last=False) == 4
     assert file.store(4, b"e", is_last=True) == 5
     assert file.store(4, b"e", is_last=True) == 5
+    assert file.store(0, b"abc", is_last=False) == 5
 
+    assert disk.names() == [OUTCOME]
+    assert disk.opened == []
     assert disk.read(OUTCOME) == b"abcde"
 
 
@@ -50,4 +53,16 @@ def test_a_full_disk_is_reported():
     disk = SimulatedDisk(room_bytes=2)
 
     with pytest.raises(JournalError, match="outcome of the run cannot be written: No space left"):
+        OutcomeFile(disk).store(0, b"abc", is_last=True)
+
+
+def test_a_file_that_takes_no_bytes_is_reported():
+    class FullFile(SimulatedFile):
+        def write(self, data):
+            return 0
+
+    disk = SimulatedDisk()
+    disk.create = lambda name: FullFile(disk, name)
+
+    with pytest.raises(JournalError, match="cannot be written: the file takes no more bytes"):
         OutcomeFile(disk).store(0, b"abc", is_last=True)

@@ -103,6 +103,11 @@ def test_rows_that_cannot_be_pods_are_counted_by_reason(imported, database):
     }
 
 
+def test_machines_outside_of_the_sample_are_not_left_out(imported, database):
+    imported(reader(), database([(1, 1, 10, 0, None, 2.0)]), sample=1e-15)
+    assert imported.left_out == {}
+
+
 @pytest.mark.parametrize(
     ("vm", "text"),
     [

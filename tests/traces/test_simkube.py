@@ -178,6 +178,7 @@ WRONG_CPU = bare_pod(containers=[container(cpu="many")])
             {"pod_lifecycles": {DEPLOYMENT: {1: [{"Paused": 3}]}}},
             "is none of Empty, Running, Finished",
         ),
+        ([], {"pod_lifecycles": {DEPLOYMENT: {1: 7}}}, "7 is not a list"),
         ([], {"pod_lifecycles": {DEPLOYMENT: {1: [{"Running": -3}]}}}, "-3 is not a time"),
     ],
 )

