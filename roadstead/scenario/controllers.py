@@ -137,6 +137,11 @@ class ControllerCompiler:
             raise self.file.error(at, problem, max_replicas)
         owners = [_controller(kind, meta, each, max_replicas) for each in revisions]
         plans = [self._revision(*pair) for pair in zip(owners, revisions, strict=True)]
+        owner = owners[0]
+        if isinstance(owner, StatefulSet):
+            # Later revisions have the same claims.
+            self.objects.stateful_sets.append(owner)
+            self.objects.claims += [claim for _, claim in stateful_claims([owner], [])]
         plan = ControllerPlan(
             index=index,
             kind=kind,
@@ -174,13 +179,7 @@ class ControllerCompiler:
         return PodTemplatePlan(_pod_name_prefix(base), *self.templates.compile(pod, parsed))
 
     def _stateful(self, owner: StatefulSet, parsed: TemplateObject) -> PodTemplatePlan:
-        """Compile the pods of all ordinals, and the claims of each."""
-        # Later revisions have the same claims.
-        if not any(
-            each.metadata.name == owner.metadata.name for each in self.objects.stateful_sets
-        ):
-            self.objects.stateful_sets.append(owner)
-            self.objects.claims += [claim for _, claim in stateful_claims([owner], [])]
+        """Compile the pods of all ordinals."""
         compiled = [self.templates.compile(pod, parsed) for pod in stateful_pods(owner, [])]
         # A plan has the facts of a pod even if it has no replicas.
         facts, lifecycle = (
