@@ -172,7 +172,7 @@ class NodeCompiler:
     def _check_occurrences(self, plan: NodeEventPlan, at: KeyPath) -> None:
         if not plan.every_us:
             return
-        times = max(0, self.file.scenario.horizon - plan.at_us) // plan.every_us + 1
+        times = len(plan.times(self.file.scenario.horizon))
         if times > OCCURRENCES_MAX:
             raise self.file.error(at, f"occurs more than {OCCURRENCES_MAX:,} times")
         if times * len(plan.nodes) > NODES_MAX:
