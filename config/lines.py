@@ -27,14 +27,14 @@ def line_of(text: str, path: Sequence[str | int]) -> int:
 
 
 @lru_cache(maxsize=4)
-def _lines_of(text: str) -> _Lines:
+def _lines_of(text: str) -> _LineIndex:
     try:
-        return _Lines(yaml.compose(text, Loader=_Loader))
+        return _LineIndex(yaml.compose(text, Loader=_Loader))
     except yaml.YAMLError:
-        return _Lines(None)
+        return _LineIndex(None)
 
 
-class _Lines:
+class _LineIndex:
     """The nodes of a text. root: None for a text that is no YAML, or empty."""
 
     def __init__(self, root: yaml.Node | None) -> None:
