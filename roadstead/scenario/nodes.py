@@ -80,7 +80,8 @@ class NodeCompiler:
         self.prefixes.add(prefix)
         if rules := subdomain_errors(f"{prefix}-00000"):
             problem = f"makes names of nodes that are not allowed: {'; '.join(rules)}"
-            raise self.file.error((*at, "name"), problem, prefix)
+            key = "name" if entry.name else "shape"
+            raise self.file.error((*at, key), problem, prefix)
         # Checked before the nodes are generated, which takes seconds.
         self._check_count(len(self.origin_of) + entry.nodes, at)
         if entry.shape == OPENB:

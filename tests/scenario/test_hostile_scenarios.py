@@ -291,6 +291,12 @@ HOSTILE: dict[str, tuple[str | bytes, str]] = {
         ),
         "line 5: shapes.s: spec.taints[0].key: ",
     ),
+    "a shape whose name is no prefix of nodes": (
+        scenario(
+            "shapes: {a_b: {allocatable: {}}}", "fleet: [{generate: {nodes: 1, shape: a_b}}]\n"
+        ),
+        'fleet[0].generate.shape: "a_b": makes names of nodes that are not allowed',
+    ),
     "a taint without a key": (
         scenario("events: [{at: 1h, taint: {key: 'a b', effect: NoExecute}}]"),
         'events[0].taint.key: "a b": is not a key of a taint',
