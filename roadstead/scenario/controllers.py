@@ -49,7 +49,6 @@ from roadstead.protocol.objects.workloads import (
 )
 from roadstead.scenario.templates import (
     PERIOD_MAX_S,
-    SECOND_US,
     KeyPath,
     TemplateObject,
     Templates,
@@ -63,7 +62,7 @@ from roadstead.simulator.scenario import (
     PodTemplatePlan,
 )
 from roadstead.simulator.share import Share
-from roadstead.simulator.times import NEVER_US
+from roadstead.simulator.times import NEVER_US, SECOND_US
 
 ORDINALS_MAX: Final = 10_000
 """Maximum number of pods of a StatefulSet, in memory at one time: each has facts of its own."""
