@@ -29,11 +29,11 @@ KeyPath: TypeAlias = tuple[str | int, ...]
 """Keys and list indices, from the top of the document to a value."""
 
 
-def read_document(text: str | bytes, *, source: str) -> object:
+def read_document(text: str | bytes, *, source: str, max_bytes: int = MAX_TEXT_BYTES) -> object:
     """Read the one document of a text; None if it is empty. Raises ConfigError(stage="decode")."""
     try:
         data = text.encode("utf-8") if isinstance(text, str) else text
-        documents = list(read_documents(data, source=source, max_bytes=MAX_TEXT_BYTES))
+        documents = list(read_documents(data, source=source, max_bytes=max_bytes))
     except UnicodeEncodeError:
         raise _refused("is not UTF-8 text", source) from None
     except InputError as error:

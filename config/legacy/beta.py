@@ -121,7 +121,7 @@ def _add_gained_points(sets: dict[str, PluginSet], path: str, notes: Notes) -> N
         if name in _enabled_names(sets[older_point]) and name not in _enabled_names(sets[point]):
             enabled = [*(sets[point].enabled or ()), V1Plugin(name=name)]
             sets[point] = PluginSet(enabled=enabled)
-            notes.add(f"{path}.plugins.{point}", f"{name} works here too, since: added")
+            notes.add(f"{path}.plugins.{point}", f"{name} is added: v1 runs it at this point, too")
 
 
 def _has_limits(plugin_set: PluginSet) -> bool:

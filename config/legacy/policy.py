@@ -182,7 +182,7 @@ class _Translation:
             rule = "must be the same for all priorities of this argument"
             self.problems.append(invalid(where, weight, rule))
         elif name in earlier and name not in CustomArguments.AVERAGED:
-            self.notes.add(path, f"{name} stood there before: the last weight counts")
+            self.notes.add(path, f"{name} is listed twice: the last weight counts")
 
     def _check_strategies(self, found: Mapping[str, int]) -> None:
         chosen = [name for name in STRATEGIES if name in found]

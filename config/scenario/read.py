@@ -16,16 +16,13 @@ from roadstead.config.decode import rule_of
 from roadstead.config.errors import ConfigError, Problem, malformed
 from roadstead.config.files import read_text
 from roadstead.config.lines import line_of
-from roadstead.config.reader import MAX_TEXT_BYTES, join_path, read_document
+from roadstead.config.reader import MAX_TEXT_BYTES, KeyPath, join_path, read_document
 from roadstead.config.scenario.schema import API_VERSION, KIND, Scenario
 from roadstead.config.scenario.structure import known_keys
 from roadstead.protocol.errors import InputError, cut_short
 
 EXTENDS_MAX: Final = 10
 """Number of scenarios that may extend each other in a chain."""
-
-PathParts = tuple[str | int, ...]
-"""Keys, and numbers of list entries, from the top of the document to a value."""
 
 _TYPE_ERRORS: Final = frozenset(
     {"string_type", "dict_type", "list_type", "int_type", "model_type", "dataclass_type"}
@@ -107,10 +104,12 @@ def load_scenario(path: Path) -> ScenarioFile:
     return _validated(document, origins, main)
 
 
-def read_scenario(text: str, *, source: str, directory: Path) -> ScenarioFile:
+def read_scenario(
+    text: str, *, source: str, directory: Path, max_bytes: int = MAX_TEXT_BYTES
+) -> ScenarioFile:
     """Read a scenario from a text. Raises as `load_scenario`."""
     main = SourceText(source, text, directory)
-    return _validated(*_with_base(_scenario_document(main), main, ()), main)
+    return _validated(*_with_base(_scenario_document(main, max_bytes), main, ()), main)
 
 
 def restored_scenario(
@@ -164,8 +163,8 @@ def _file_problem(path: Path) -> str:
     return "is not a file" if os.path.exists(path) else "does not exist"
 
 
-def _scenario_document(main: SourceText) -> dict[str, object]:
-    document = read_document(main.text, source=main.source)
+def _scenario_document(main: SourceText, max_bytes: int = MAX_TEXT_BYTES) -> dict[str, object]:
+    document = read_document(main.text, source=main.source, max_bytes=max_bytes)
     problem = None
     if not isinstance(document, dict):
         rule = f"must be a mapping of kind {KIND}"
@@ -210,14 +209,11 @@ def _problems(
     """Return (file, problem) for each error, in the order of the documents' lines."""
     details = error.errors(include_url=False)
     paths = [_path_in(document, each) for each in details]
-    found: dict[PathParts, tuple[str, Problem]] = {}
-    for index, (each, path) in enumerate(zip(details, paths, strict=True)):
+    above = {path[:length] for path in paths for length in range(len(path))}
+    found: dict[KeyPath, tuple[str, Problem]] = {}
+    for each, path in zip(details, paths, strict=True):
         # An error below this path belongs to a type of the union that fits better.
-        fits_worse = each["type"] in _TYPE_ERRORS and any(
-            other[: len(path)] == path and len(other) > len(path)
-            for number, other in enumerate(paths)
-            if number != index
-        )
+        fits_worse = each["type"] in _TYPE_ERRORS and path in above
         if path in found or fits_worse:
             continue
         origin = origins.get(str(path[0]), main) if path else main
@@ -226,7 +222,7 @@ def _problems(
     return sorted(found.values(), key=lambda each: (each[0] != main.source, each[1].line))
 
 
-def _path_in(document: object, error: ErrorDetails) -> PathParts:
+def _path_in(document: object, error: ErrorDetails) -> KeyPath:
     """Return the location of an error without the names of the choices of unions."""
     path: list[str | int] = []
     value: Any = document
@@ -245,7 +241,7 @@ def _has(value: object, part: str | int) -> bool:
     return isinstance(value, list) and isinstance(part, int) and part < len(value)
 
 
-def _problem(error: ErrorDetails, path: PathParts) -> Problem:
+def _problem(error: ErrorDetails, path: KeyPath) -> Problem:
     rule, value = rule_of(error), error["input"]
     if error["type"] == "missing":
         return Problem(join_path("", path), "is missing")
@@ -259,6 +255,6 @@ def _problem(error: ErrorDetails, path: PathParts) -> Problem:
     return malformed(join_path("", path), value, rule)
 
 
-def _suggestion(path: PathParts) -> str:
+def _suggestion(path: KeyPath) -> str:
     close = get_close_matches(str(path[-1]), known_keys(Scenario, path[:-1]), n=1)
     return f" (did you mean {close[0]}?)" if close else ""

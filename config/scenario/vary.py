@@ -1,9 +1,9 @@
 """Variants of a scenario: values in place of those at some of its keys.
 
 A key is a path in the document, such as `workload.0.arrivals.poisson.per_hour`: each part is a key
-of an object, or the number or name of an entry of a list. Two keys are no paths: `config` sets the
-configuration of the scheduler, a file or a preset, and `plugin` names plugins of the user, which a
-scenario itself cannot do.
+of an object, or the number or name of an entry of a list; a name may contain dots. Two keys are no
+paths: `config` sets the configuration of the scheduler, a file or a preset, and `plugin` names
+plugins of the user, which a scenario itself cannot do.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from roadstead.config.reader import read_document
+from roadstead.config.reader import KeyPath, read_document
 from roadstead.config.scenario.read import ScenarioFile, SourceText, read_scenario
 from roadstead.config.scenario.schema import Scenario
 from roadstead.config.scenario.structure import known_keys
+from roadstead.protocol.documents import SIZE_MAX_BYTES
 from roadstead.protocol.errors import InputError, cut_short
 
 CONFIG: Final = "config"
@@ -36,11 +37,11 @@ CONFIG_PATHS: Final = (("scheduler", "config"), ("scheduler", "preset"))
 NEAR_NAMES_MAX: Final = 3
 """Number of similar names that an error suggests."""
 
+NUMBER_MAX_CHARS: Final = 9
+"""Maximum length of the number of an entry."""
+
 SOURCE: Final = "--vary"
 """The option, as the source in errors."""
-
-KeyPath = tuple[str | int, ...]
-"""Keys, and numbers of list entries, from the top of the document to a value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,10 @@ def path_of(document: Mapping[str, object], key: str) -> KeyPath:
         return (key,)
     path: KeyPath = ()
     value: object = document
-    for part in key.split("."):
+    left = f"{key}."
+    while left:
+        part = _part(value, left)
+        left = left[len(part) + 1 :]
         found: str | int = part
         if isinstance(value, list):
             found = _entry(value, part, key)
@@ -98,6 +102,27 @@ def path_of(document: Mapping[str, object], key: str) -> KeyPath:
             raise _refused(key, f"has {cut_short(value)} at {shown}, and nothing below it")
         path = (*path, found)
     return path
+
+
+def _part(value: object, key: str) -> str:
+    """Return the first part of a key that ends with a dot; names of the value may have dots, too.
+
+    Of several names with which the key begins, the longest.
+    """
+    part = key.partition(".")[0]
+    if isinstance(value, dict):
+        names: Iterable[str] = value
+    elif isinstance(value, list) and not _is_number(part, value):
+        names = (name for each in value for name in _names(each))
+    else:
+        return part
+    return max((name for name in names if key.startswith(f"{name}.")), key=len, default=part)
+
+
+def _is_number(part: str, entries: Sequence[object]) -> bool:
+    # `int` refuses thousands of digits.
+    is_short = len(part) <= NUMBER_MAX_CHARS
+    return is_short and part.isascii() and part.isdecimal() and int(part) < len(entries)
 
 
 def _check_key(
@@ -128,7 +153,7 @@ def _paths_to(value: object, name: str, path: str = "") -> Iterator[str]:
 
 
 def _entry(entries: Sequence[object], part: str, key: str) -> int:
-    if part.isascii() and part.isdecimal() and int(part) < len(entries):
+    if _is_number(part, entries):
         return int(part)
     names = {name: number for number, each in enumerate(entries) for name in _names(each)}
     if part in names:
@@ -163,7 +188,13 @@ def vary(file: ScenarioFile, values: Mapping[str, object]) -> ScenarioFile:
             _put(file, document, path_of(document, key), value)
     assignments = ", ".join(f"{key}={cut_short(value)}" for key, value in values.items())
     source = f"{file.main.source} with {assignments}" if values else file.main.source
-    varied = read_scenario(json.dumps(document), source=source, directory=file.main.directory)
+    varied = read_scenario(
+        json.dumps(document),
+        source=source,
+        directory=file.main.directory,
+        # As JSON, a document within the bounds may be larger than as YAML.
+        max_bytes=SIZE_MAX_BYTES,
+    )
     # origins: the file in which each top-level key is written; the names of files in its value are
     # relative to it.
     return replace(varied, main=file.main, origins=file.origins)
@@ -190,14 +221,14 @@ def _put(file: ScenarioFile, document: dict[str, object], path: KeyPath, value: 
     if path in CONFIG_PATHS and not isinstance(value, list):
         value = [value]
     *above, key = path
-    parent: object = document
+    parent: Any = document
     for part in above:
-        if isinstance(parent, dict):
-            parent = parent.setdefault(part, {})
-        elif isinstance(parent, list) and isinstance(part, int):
-            parent = parent[part]
-    assert isinstance(parent, dict | list), "`path_of` has checked the path"
-    parent[key] = value  # type: ignore[index]
+        below = parent[part] if isinstance(part, int) else parent.get(part)
+        # None: as in `path_of`.
+        below = {} if below is None else below
+        parent[part] = below
+        parent = below
+    parent[key] = value
 
 
 def configs_of(file: ScenarioFile) -> list[str]:
@@ -221,12 +252,13 @@ def packed(file: ScenarioFile) -> dict[str, object]:
 def unpacked(plain: Mapping[str, object]) -> ScenarioFile:
     """Return the scenario of `packed`. Raises InputError."""
     source, text = str(plain["source"]), str(plain["document"])
-    document = read_document(text, source=source)
+    document = read_document(text, source=source, max_bytes=SIZE_MAX_BYTES)
     assert isinstance(document, dict), "a packed scenario"
     # As in `vary`: the document has the keys of the scenario that `extends` names.
     document.pop("extends", None)
     text = json.dumps(document)
-    varied = read_scenario(text, source=source, directory=Path(str(plain["directory"])))
+    directory = Path(str(plain["directory"]))
+    varied = read_scenario(text, source=source, directory=directory, max_bytes=SIZE_MAX_BYTES)
     # The texts of the files are not packed, so that errors cannot name their lines. Each origin
     # gets the JSON document instead.
     origins = plain["origins"]

@@ -14,7 +14,6 @@ from roadstead.protocol.objects.base import (
     ApiModel,
     ListOf,
     Name,
-    OptionalName,
     Positive,
     StringMap,
     Weight,
@@ -113,7 +112,7 @@ class TopologySpreadConstraint(ApiModel):
 class Taint(ApiModel):
     """A taint of a node. time_added: not parsed; a taint with another time counts as changed."""
 
-    key: OptionalName = ""
+    key: str = ""
     value: str = ""
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
     time_added: str | None = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -122,7 +121,7 @@ def _grow(
 ) -> None:
     from roadstead.api.what_if import grow_nodes
     from roadstead.cli.progress import shown_progress
-    from roadstead.report.pod_forms import write_yaml
+    from roadstead.config.yaml_text import yaml_text
     from roadstead.report.what_if_output import AnswerFiles
 
     with shown_progress() as progress:
@@ -134,13 +133,12 @@ def _grow(
         print_grow(console, result)
 
     items = [dict(each) for each in result.manifests]
-    nodes = StringIO()
-    write_yaml({"apiVersion": "v1", "kind": "List", "items": items}, nodes)
+    nodes = yaml_text({"apiVersion": "v1", "kind": "List", "items": items}, sort_keys=False)
     files = AnswerFiles(
         "grow",
         result.document(),
         {"shapes.parquet": result.to_arrow()},
-        {"nodes.yaml": nodes.getvalue()} if items else {},
+        {"nodes.yaml": nodes} if items else {},
     )
     answer(target, files, show, is_complete=result.is_complete)
 

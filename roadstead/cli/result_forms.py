@@ -10,7 +10,7 @@ import click
 
 from roadstead.cli.options import RunFormat
 from roadstead.facts.pod import Pod
-from roadstead.report.pod_forms import write_csv, write_names, write_yaml
+from roadstead.report.pod_forms import write_csv, write_names
 from roadstead.report.pods import all_lines, bindings, pod_lines, result_document, workloads
 from roadstead.report.result import RunResult
 from roadstead.report.summary import summarize
@@ -28,7 +28,7 @@ def print_in_form(output_format: RunFormat, result: RunResult, pods: Sequence[Po
         case "json":
             print_json(result_document(result, pods))
         case "yaml":
-            write_yaml(result_document(result, pods), sys.stdout)
+            _print_yaml(result_document(result, pods))
         case "table" | "wide":
             _print_tables(result, pods, has_pods=output_format == "wide")
 
@@ -37,9 +37,15 @@ def print_json(document: Mapping[str, object]) -> None:
     click.echo(json.dumps(document, indent=2, ensure_ascii=False))
 
 
+def _print_yaml(document: Mapping[str, object]) -> None:
+    from roadstead.config.yaml_text import yaml_text
+
+    click.echo(yaml_text(document, sort_keys=False), nl=False)
+
+
 def _print_bindings(result: RunResult, pods: Sequence[Pod]) -> None:
     document, left_out = bindings(pods, result)
-    write_yaml(document, sys.stdout)
+    _print_yaml(document)
     if left_out:
         text = (
             f"Left out: {left_out:,} placed pods that do not exist until a controller creates them."

@@ -173,10 +173,11 @@ def short_keys(keys: Sequence[str]) -> list[str]:
     for key in keys:
         parts = key.split(".")
         others = [each.split(".") for each in keys if each != key]
-        count = next(
-            n for n in range(1, len(parts) + 1) if all(each[-n:] != parts[-n:] for each in others)
+        unique = (
+            n for n in range(1, len(parts)) if all(each[-n:] != parts[-n:] for each in others)
         )
-        found.append(".".join(parts[-count:]))
+        # A whole key may be the end of another one.
+        found.append(".".join(parts[-next(unique, len(parts)) :]))
     return found
 
 

@@ -9,8 +9,7 @@ import json
 from dataclasses import fields
 from typing import Literal
 
-import yaml
-
+from roadstead.config.yaml_text import yaml_text
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import HostPort, PodFacts, PodIdentity
 from roadstead.facts.printing import Json, affinity_part, filled, node_parts, tolerations_part
@@ -61,9 +60,7 @@ def manifests_text(trace: Trace, output_format: Literal["json", "yaml"]) -> str:
     document = trace_to_manifests(trace)
     if output_format == "json":
         return json.dumps(document, indent=1) + "\n"
-    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    text: str = yaml.dump(document, Dumper=dumper, sort_keys=False)
-    return text
+    return yaml_text(document, sort_keys=False)
 
 
 def node_manifest(facts: NodeFacts) -> Json:

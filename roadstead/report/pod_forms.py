@@ -1,9 +1,9 @@
-"""The pods of a run as text for other programs: CSV, YAML, names."""
+"""The pods of a run as text for other programs: CSV and names."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import astuple, fields
 from typing import TextIO
 
@@ -20,11 +20,3 @@ def write_csv(lines: Iterable[PodLine], out: TextIO) -> None:
 def write_names(lines: Iterable[PodLine], out: TextIO) -> None:
     """Write `namespace/name node` for each pod; only the name for a pending one."""
     out.writelines(f"{each.pod} {each.node}".rstrip() + "\n" for each in lines)
-
-
-def write_yaml(document: Mapping[str, object], out: TextIO) -> None:
-    """Write a document as YAML, with its keys in order."""
-    import yaml
-
-    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    yaml.dump(dict(document), out, Dumper=dumper, sort_keys=False, allow_unicode=True)

@@ -32,9 +32,9 @@ def print_nodes(console: Console, nodes: Sequence[CheckedNode], address: str) ->
     ]
     print_table(console, f"{title}{free:g} CPUs free", columns, [_row(node) for node in nodes])
     for node in nodes:
-        where = f"{node.name} ({node.address})"
+        where = printable(f"{node.name} ({node.address})")
         if node.problem:
-            console.print(Text(f"{where}: {node.problem}."))
+            console.print(Text(f"{where}: {printable(node.problem)}."))
         elif abs(node.clock_s) > CLOCKS_S:
             side = "ahead" if node.clock_s > 0 else "behind"
             text_of = f"{where}: its clock is {abs(node.clock_s):.0f} s {side}, as in its logs."
@@ -50,7 +50,7 @@ def print_ray_nodes(console: Console, uses: Sequence[RayNodeUse]) -> None:
     rows: list[Cells] = [
         (
             printable(each.name),
-            each.address,
+            printable(each.address),
             f"{each.free_cpus:g} of {each.cpus:g}",
             "-" if each.load is None else f"{each.load:.1f}",
             ", ".join(each.processes),
@@ -62,12 +62,12 @@ def print_ray_nodes(console: Console, uses: Sequence[RayNodeUse]) -> None:
 
 def _row(node: CheckedNode) -> tuple[str, ...]:
     return (
-        node.name,
-        node.address,
+        printable(node.name),
+        printable(node.address),
         f"{node.free_cpus:g} of {node.cpus:g}",
-        node.python or "-",
-        node.version or "-",
-        node.kernel or "-",
+        printable(node.python) or "-",
+        printable(node.version) or "-",
+        printable(node.kernel) or "-",
         "-" if node.sees_journal is None else "seen" if node.sees_journal else "not seen",
         "problem" if node.problem else "ok",
     )

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 from typing import Final
 
 from roadstead.lab.recommend import Recommendation
 from roadstead.lab.statistics import Band
 from roadstead.lab.sweep import LabSweepResult, Point
-from roadstead.report.html_page import html_page
+from roadstead.report.html_page import html_page, text
 from roadstead.report.plot import svg
 from roadstead.report.stress_plots import plots
 
@@ -33,23 +32,23 @@ def page(
     constants = ", ".join(f"{k} {v}" for k, v in fixed.items() if k not in swept_names)
     seeds = ", ".join(map(str, sweep.seeds))
     intervals = (
-        f"Markers: means; intervals: 95% confidence of the mean, over seeds {escape(seeds)}"
+        f"Markers: means; intervals: 95% confidence of the mean, over seeds {text(seeds)}"
         if len(sweep.seeds) > 1
-        else f"One seed ({escape(seeds)}), so no intervals"
+        else f"One seed ({text(seeds)}), so no intervals"
     )
     points = swept.points()
     parts = [
-        f"<h1>{escape(sweep.title)}</h1>",
-        f"<p>{len(swept.rows)} runs of {escape(sweep.study.name)}: {escape(sweep.study.text)}.</p>",
-        f"<p><code>{escape(command)}</code></p>",
+        f"<h1>{text(sweep.title)}</h1>",
+        f"<p>{len(swept.rows)} runs of {text(sweep.study.name)}: {text(sweep.study.text)}.</p>",
+        f"<p><code>{text(command)}</code></p>",
         *(_advice(advice) if advice is not None else ()),
         '<div class="plots">',
         *(svg(each) for each in plots(sweep, points)),
         "</div>",
-        f"<p><small>{intervals}. Constant: {escape(constants)}.</small></p>",
+        f"<p><small>{intervals}. Constant: {text(constants)}.</small></p>",
         "<h2>Figures</h2>",
         _table(swept, points),
-        f"<p><small>{escape(', '.join(f'{k} {v}' for k, v in versions.items()))}</small></p>",
+        f"<p><small>{text(', '.join(f'{k} {v}' for k, v in versions.items()))}</small></p>",
     ]
     return html_page(sweep.title, parts, _STYLE)
 
@@ -57,11 +56,11 @@ def page(
 def _table(swept: LabSweepResult, points: Sequence[Point]) -> str:
     names = [name for name, _ in swept.sweep.axes]
     metrics = list(points[0].bands)
-    head = "".join(f"<th>{escape(each)}</th>" for each in (*names, *metrics))
+    head = "".join(f"<th>{text(each)}</th>" for each in (*names, *metrics))
     rows = []
     for point in points:
         value_cells = "".join(
-            f'<td class="word">{escape(str(point.values[name]))}</td>' for name in names
+            f'<td class="word">{text(str(point.values[name]))}</td>' for name in names
         )
         cells = "".join(f"<td>{_cell(point.bands[name])}</td>" for name in metrics)
         rows.append(f"<tr>{value_cells}{cells}</tr>")
@@ -74,8 +73,8 @@ def _cell(band: Band) -> str:
 
 
 def _advice(advice: Recommendation) -> list[str]:
-    reasons = "".join(f"<li>{escape(each)}</li>" for each in advice.reasons)
+    reasons = "".join(f"<li>{text(each)}</li>" for each in advice.reasons)
     return [
-        f'<div class="advice"><p><b>{escape(advice.headline)}</b></p><ul>{reasons}</ul>',
+        f'<div class="advice"><p><b>{text(advice.headline)}</b></p><ul>{reasons}</ul>',
         "</div>",
     ]

@@ -67,8 +67,9 @@ def write_answer(folder: Path, files: AnswerFiles) -> None:
             for name, content in files.texts.items():
                 (staged / name).write_text(content, encoding="utf-8")
             folder.mkdir(exist_ok=True)
-            for path in entries(folder):
-                path.unlink()
+            # By name: since the check of the folder, the user may have put other files in it.
+            for name in FILES:
+                (folder / name).unlink(missing_ok=True)
             for path in sorted(staged.iterdir()):
                 os.replace(path, folder / path.name)
         finally:

@@ -36,6 +36,7 @@ from roadstead.scenario.durations import FixedTimes
 from roadstead.scenario.nodes import NodeCompiler
 from roadstead.scenario.templates import KeyPath, Templates
 from roadstead.scenario.workload_compiler import WorkloadCompiler
+from roadstead.simulator.limits import MIB_BYTES
 from roadstead.simulator.scenario import (
     CompiledScenario,
     ControllerTimings,
@@ -44,7 +45,6 @@ from roadstead.simulator.scenario import (
     SchedulerConfigText,
 )
 
-MIB_BYTES: Final = 1 << 20
 NO_PLUGINS: Final[Mapping[str, type[Plugin]]] = MappingProxyType({})
 
 

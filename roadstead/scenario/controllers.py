@@ -49,7 +49,6 @@ from roadstead.protocol.objects.workloads import (
 )
 from roadstead.scenario.templates import (
     PERIOD_MAX_S,
-    SECOND_US,
     KeyPath,
     TemplateObject,
     Templates,
@@ -63,7 +62,7 @@ from roadstead.simulator.scenario import (
     PodTemplatePlan,
 )
 from roadstead.simulator.share import Share
-from roadstead.simulator.times import NEVER_US
+from roadstead.simulator.times import NEVER_US, SECOND_US
 
 ORDINALS_MAX: Final = 10_000
 """Maximum number of pods of a StatefulSet, in memory at one time: each has facts of its own."""
@@ -137,6 +136,11 @@ class ControllerCompiler:
             raise self.file.error(at, problem, max_replicas)
         owners = [_controller(kind, meta, each, max_replicas) for each in revisions]
         plans = [self._revision(*pair) for pair in zip(owners, revisions, strict=True)]
+        owner = owners[0]
+        if isinstance(owner, StatefulSet):
+            # Later revisions have the same claims.
+            self.objects.stateful_sets.append(owner)
+            self.objects.claims += [claim for _, claim in stateful_claims([owner], [])]
         plan = ControllerPlan(
             index=index,
             kind=kind,
@@ -174,13 +178,7 @@ class ControllerCompiler:
         return PodTemplatePlan(_pod_name_prefix(base), *self.templates.compile(pod, parsed))
 
     def _stateful(self, owner: StatefulSet, parsed: TemplateObject) -> PodTemplatePlan:
-        """Compile the pods of all ordinals, and the claims of each."""
-        # Later revisions have the same claims.
-        if not any(
-            each.metadata.name == owner.metadata.name for each in self.objects.stateful_sets
-        ):
-            self.objects.stateful_sets.append(owner)
-            self.objects.claims += [claim for _, claim in stateful_claims([owner], [])]
+        """Compile the pods of all ordinals."""
         compiled = [self.templates.compile(pod, parsed) for pod in stateful_pods(owner, [])]
         # A plan has the facts of a pod even if it has no replicas.
         facts, lifecycle = (

@@ -80,7 +80,8 @@ class NodeCompiler:
         self.prefixes.add(prefix)
         if rules := subdomain_errors(f"{prefix}-00000"):
             problem = f"makes names of nodes that are not allowed: {'; '.join(rules)}"
-            raise self.file.error((*at, "name"), problem, prefix)
+            key = "name" if entry.name else "shape"
+            raise self.file.error((*at, key), problem, prefix)
         # Checked before the nodes are generated, which takes seconds.
         self._check_count(len(self.origin_of) + entry.nodes, at)
         if entry.shape == OPENB:
@@ -172,7 +173,7 @@ class NodeCompiler:
     def _check_occurrences(self, plan: NodeEventPlan, at: KeyPath) -> None:
         if not plan.every_us:
             return
-        times = max(0, self.file.scenario.horizon - plan.at_us) // plan.every_us + 1
+        times = len(plan.times(self.file.scenario.horizon))
         if times > OCCURRENCES_MAX:
             raise self.file.error(at, f"occurs more than {OCCURRENCES_MAX:,} times")
         if times * len(plan.nodes) > NODES_MAX:

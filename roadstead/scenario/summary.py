@@ -142,7 +142,7 @@ def _event(event: NodeEventPlan, scenario: CompiledScenario) -> EventSummary:
     # event.nodes: those that `add` adds. How many nodes are chosen does not depend on the seed or
     # the occurrence.
     nodes = len(event.nodes) or len(event.chosen(scenario.nodes, seed=0, occurrence=0))
-    occurrences = sum(1 for _ in event.times(scenario.horizon_us))
+    occurrences = len(event.times(scenario.horizon_us))
     return EventSummary(
         event.action, event.at_us, event.every_us, event.for_us, float(occurrences), nodes
     )

@@ -31,9 +31,8 @@ from roadstead.protocol.objects import ApiObject, CronJob, Pod, PodTemplate, Tol
 from roadstead.protocol.objects.meta import TemplateMeta
 from roadstead.protocol.quantity import QuantityError
 from roadstead.simulator.scenario import PodLifecycle, TimedToleration
-from roadstead.simulator.times import NEVER_US
+from roadstead.simulator.times import NEVER_US, SECOND_US
 
-SECOND_US: Final = 1_000_000
 PERIOD_MAX_S: Final = 10**9
 """Longer grace periods and tolerations are cut to this many seconds: 31 years."""
 

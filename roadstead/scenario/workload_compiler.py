@@ -60,7 +60,8 @@ class WorkloadCompiler:
     """Compile the entries of the workload in order. trace_at: returns the trace of a path.
 
     has_groups: some configuration has a plugin that places the pods of a gang all or none. sources,
-    plans: those compiled so far. traces: number of entries with a trace.
+    plans: those compiled so far. names: (kind, namespace, name) of each plan. traces: number of
+    entries with a trace.
     """
 
     file: ScenarioFile
@@ -70,6 +71,7 @@ class WorkloadCompiler:
     has_groups: bool
     sources: list[ArrivalSource] = field(default_factory=list)
     plans: list[ControllerPlan] = field(default_factory=list)
+    names: set[tuple[ControllerKind, str, str]] = field(default_factory=set)
     notes: list[str] = field(default_factory=list)
     traces: int = 0
 
@@ -164,10 +166,11 @@ class WorkloadCompiler:
         duration = getattr(controller, "duration", None)
         durations = self.durations(duration, (*where, "duration")) if duration else None
         plan = self.controllers.plan(len(self.plans), kind, controller, where, durations)
-        for other in self.plans:
-            if (other.kind, other.namespace, other.name) == (kind, plan.namespace, plan.name):
-                problem = f"is also the name of another {kind} of the namespace {plan.namespace}"
-                raise self.file.error((*where, "name"), problem, plan.name)
+        name = (kind, plan.namespace, plan.name)
+        if name in self.names:
+            problem = f"is also the name of another {kind} of the namespace {plan.namespace}"
+            raise self.file.error((*where, "name"), problem, plan.name)
+        self.names.add(name)
         self.plans.append(plan)
 
     def _times(self, entry: schema.Arrivals, at: KeyPath) -> ArrivalTimes:

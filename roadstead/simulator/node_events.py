@@ -78,11 +78,11 @@ class NodeEventPlan:
     nodes: tuple[NodeFacts, ...] = ()
     taint: Taint | None = None
 
-    def times(self, horizon_us: int) -> Iterator[int]:
-        """Yield the times of its occurrences before the horizon."""
+    def times(self, horizon_us: int) -> range:
+        """Return the times of its occurrences before the horizon."""
         end_us = horizon_us if self.until_us == NEVER_US else min(horizon_us, self.until_us)
         # An event that occurs once: the step reaches the end, so that the range has one time.
-        yield from range(self.at_us, end_us, self.every_us or max(1, end_us - self.at_us))
+        return range(self.at_us, end_us, self.every_us or max(1, end_us - self.at_us))
 
     def chosen(self, nodes: Iterable[NodeFacts], seed: int, occurrence: int) -> tuple[str, ...]:
         """Return the names of an occurrence's nodes. nodes: all that exist at its time."""

@@ -55,6 +55,15 @@ def test_a_settings_file_of_an_inline_run_does_not_hinder_the_check(tmp_path):
     assert result.exit_code == 0, result.output
 
 
+def test_texts_of_nodes_do_not_control_the_terminal():
+    odd = replace(BARE, name="h\x1b[2J", kernel="no\x07", problem="lost \x1b[1A")
+
+    result = run(ClusterLauncher(odd), "check", "--ray-address", "h:1")
+
+    assert not any(char in result.output for char in "\x1b\x07")
+    assert r"h\x1b[2J (10.0.0.2): lost \x1b[1A." in result.output
+
+
 def test_problems_and_wrong_clocks_are_named_below_the_table():
     result = run(ClusterLauncher(WELL, BARE, LATE), "check", "--ray-address", "h:1")
 

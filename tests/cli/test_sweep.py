@@ -8,6 +8,7 @@ from click.testing import CliRunner
 from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.cli.main import build_cli
 from roadstead.cli.sweep_progress import SweepProgress
+from roadstead.cli.sweep_run import short_keys
 from tests.scenario.files import NAMED_POD, scenario, written
 
 CONTAINER = {"name": "main", "image": "task:1", "resources": {"requests": {"cpu": "500m"}}}
@@ -40,6 +41,11 @@ def run():
         return CliRunner().invoke(build_cli(ActorLauncher), arguments, catch_exceptions=False)
 
     return call
+
+
+def test_columns_have_the_ends_of_keys_that_are_unique():
+    assert short_keys(["a.x", "b.x", "b.y"]) == ["a.x", "b.x", "y"]
+    assert short_keys(["config", "scheduler.config"]) == ["config", "scheduler.config"]
 
 
 def test_a_sweep_plays_each_combination_with_each_seed(run, path, tmp_path):

@@ -44,6 +44,10 @@ def test_a_value_has_the_line_of_its_key(path: tuple[str | int, ...], line: int)
     assert line_of(TEXT, path) == line
 
 
+def test_a_key_that_is_twice_has_its_first_line() -> None:
+    assert line_of("a: 1\n? [b]\n: 2\na: 3\n", ["a"]) == 1
+
+
 def test_json_has_lines_and_a_text_that_is_no_yaml_has_none() -> None:
     assert line_of('{"a": 1,\n "b": [\n  2]}', ["b", 0]) == 3
     assert line_of("a: [", ["a"]) == 0

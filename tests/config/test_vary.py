@@ -46,6 +46,46 @@ def test_a_key_that_the_scenario_leaves_out_can_be_varied():
     assert vary(FILE, {"limits.pods": 5}).scenario.limits.pods == 5
 
 
+def test_a_key_without_a_value_may_have_keys_below_it():
+    file = read(scenario(f"workload: [{{duration: null, {TASKS}}}]\n"))
+
+    made = vary(file, {"workload.0.duration.exponential.mean": "1h"})
+
+    assert made.scenario.workload[0].duration.exponential.mean == 3_600_000_000
+
+
+def test_names_in_a_key_may_have_dots():
+    shape = '{allocatable: {cpu: "4", nvidia.com/gpu: "1"}, labels: {app: a, app.k8s.io/name: b}}'
+    tasks = f"workload: [{{name: v1.2, {TASKS}}}]\n"
+    file = read(scenario(tasks, f"fleet: [{{generate: {{nodes: 1, shape: {shape}}}}}]\n"))
+    above = "fleet.0.generate.shape"
+
+    made = vary(
+        file,
+        {
+            f"{above}.allocatable.nvidia.com/gpu": "8",
+            f"{above}.labels.app": "c",
+            f"{above}.labels.app.k8s.io/name": "d",
+            "workload.v1.2.arrivals.poisson.per_hour": 7,
+        },
+    )
+
+    found = made.scenario.fleet[0].generate.shape
+    assert str(found.allocatable["nvidia.com/gpu"]) == "8"
+    assert found.labels == {"app": "c", "app.k8s.io/name": "d"}
+    assert made.scenario.workload[0].arrivals.poisson.per_hour == 7
+
+
+def test_a_document_that_is_larger_as_json_can_be_varied_and_packed():
+    template = {"metadata": {"annotations": {"about": "ä" * 300_000}}}
+    work = {"arrivals": {"every": "1s"}, "pods": [{"template": template}]}
+    file = read(scenario(f"workload: {json.dumps([work], ensure_ascii=False)}"))
+
+    made = vary(file, {"seeds": 3})
+
+    assert unpacked(packed(made)).scenario == made.scenario
+
+
 def test_a_value_may_be_a_mapping():
     axis = read_axis(FILE, "workload.tasks.arrivals={every: 1m},{every: 2m}")
 
@@ -69,6 +109,9 @@ def test_a_configuration_is_a_file_or_an_included_one(tmp_path):
         ("confg=default", "near: config"),
         ("workload.taks.arrivals=1", "want 0 to 1, tasks"),
         ("workload.2.arrivals=1", 'has no entry "2"'),
+        (f"workload.{'9' * 5_000}.arrivals=1", "has no entry"),
+        ("workload.=1", 'has no entry ""'),
+        ("horizon..=1", "nothing below it"),
         ("horizon.hours=1", "nothing below it"),
         ("horizon", "must be KEY="),
         ("horizon=", "must be KEY="),

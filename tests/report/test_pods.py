@@ -8,9 +8,11 @@ import pytest
 import yaml
 from rich.console import Console
 
+from roadstead.cli.result_forms import print_in_form
+from roadstead.config.yaml_text import yaml_text
 from roadstead.facts.pod import Owner, PodFacts, identity_of
 from roadstead.report import pods as pods_module
-from roadstead.report.pod_forms import write_csv, write_names, write_yaml
+from roadstead.report.pod_forms import write_csv, write_names
 from roadstead.report.pods import (
     PodLine,
     bindings,
@@ -191,10 +193,18 @@ def test_names_are_printed_with_the_node_of_each_pod():
 def test_yaml_has_the_document_in_its_order(result):
     pods = of_result(WEB, DB)
     document = pods_document(pod_lines(pods, result), workloads(pods, result))
-    text = written(write_yaml, document)
+    text = yaml_text(document, sort_keys=False)
 
     assert yaml.safe_load(text) == document
     assert text.startswith("workloads:\n- workload: StatefulSet default/web\n  placed: 1\n")
+
+
+def test_names_that_go_would_read_as_numbers_are_printed_in_quotes(result, capsys):
+    pods = [(identity_of("u-0", "y/1e3"), owned())]
+
+    print_in_form("bindings", result, pods)
+
+    assert '  metadata:\n    name: "1e3"\n    namespace: "y"\n' in capsys.readouterr().out
 
 
 def test_bindings_are_printed_for_existing_pods_and_pods_with_their_own_names(result):

@@ -72,6 +72,12 @@ def test_a_page_is_well_formed_and_every_plot_names_its_axes_and_lines():
     assert "Busyness of the schedulers by number and word" in found.plots[0]
 
 
+def test_a_page_has_no_control_characters_of_the_command():
+    made = page(swept({"number": [1, 2]}), "x \x1b[2J\u202e", {})
+
+    assert r"<code>x \x1b[2J\u202e</code>" in made
+
+
 def test_a_page_explains_the_intervals_and_that_one_seed_has_none():
     several = page(swept({"number": [1, 2]}, seeds=(0, 1)), "x", {})
     single = page(swept({"number": [1, 2]}, seeds=(7,)), "x", {})

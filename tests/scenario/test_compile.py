@@ -308,6 +308,33 @@ def test_pods_of_a_stateful_set_have_ordinals_and_claims_for_the_most_replicas()
     assert len(plan.cluster.storage.claims) == 3
 
 
+def test_stateful_sets_of_one_name_in_two_namespaces_have_their_own_claims() -> None:
+    claims = [{"metadata": {"name": "data"}, "spec": {"resources": {"requests": {}}}}]
+
+    def stateful_set(namespace: str) -> dict[str, Any]:
+        template = {
+            "apiVersion": "apps/v1",
+            "kind": "StatefulSet",
+            "metadata": {"name": "db", "namespace": namespace},
+            "spec": {
+                "selector": {"matchLabels": {"app": "db"}},
+                "volumeClaimTemplates": claims,
+                "template": {"metadata": {"labels": {"app": "db"}}, **POD},
+            },
+        }
+        rollout = [{"at": "1h", "template": template}]
+        return {"statefulSet": {"template": template, "replicas": 2, "rollout": rollout}}
+
+    text = scenario(f"workload: {json.dumps([stateful_set('a'), stateful_set('b')])}")
+
+    plan = compiled(text)
+
+    assert [(each.namespace, each.name) for each in plan.cluster.storage.claims] == [
+        (namespace, f"data-db-{ordinal}") for namespace in "ab" for ordinal in (0, 1)
+    ], "the later revision of each has the same claims"
+    assert [each.namespace for each in plan.cluster.selecting] == ["a", "b"]
+
+
 def test_a_daemon_set_of_a_pods_file_tolerates_lost_nodes_for_ever(tmp_path: Path) -> None:
     write_json(tmp_path, "agent.yaml", {"apiVersion": "v1", "kind": "Pod", **NAMED_POD})
 
@@ -447,6 +474,13 @@ def test_the_time_of_a_decision_is_fixed_or_measured(
         pod_us,
         None,
     )
+
+
+def test_an_event_may_repeat_often_if_it_ends_early() -> None:
+    plan = compiled(scenario("horizon: 100d\nevents: [{every: 1s, until: 1m, cordon: {}}]"))
+
+    (event,) = plan.node_events
+    assert len(event.times(plan.horizon_us)) == 59
 
 
 def test_the_time_of_a_decision_may_be_drawn() -> None:

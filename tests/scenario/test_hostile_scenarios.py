@@ -4,12 +4,26 @@ from __future__ import annotations
 
 import json
 import os
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 
 from roadstead.protocol.errors import InputError
-from tests.scenario.files import DEPLOYMENT, FLEET, HEAD, POD, TASKS, loaded, scenario, written
+from tests.scenario.files import (
+    DEPLOYMENT,
+    FLEET,
+    HEAD,
+    POD,
+    TASKS,
+    loaded,
+    read,
+    scenario,
+    written,
+)
 
 LONGEST_MESSAGE = 4_000
 WORK = "workload: [{%s}]\n"
@@ -270,6 +284,19 @@ HOSTILE: dict[str, tuple[str | bytes, str]] = {
         scenario("events: [{every: 1m, add: {nodes: 10000, shape: cpu-4}}]\nhorizon: 30d"),
         "events[0]: adds more than 1,000,000 nodes",
     ),
+    "a shape with too long a key of a taint": (
+        scenario(
+            f"shapes: {{s: {{allocatable: {{}}, taints: [{{key: {'a' * 400}}}]}}}}",
+            "fleet: [{generate: {nodes: 1, shape: s}}]\n",
+        ),
+        "line 5: shapes.s: spec.taints[0].key: ",
+    ),
+    "a shape whose name is no prefix of nodes": (
+        scenario(
+            "shapes: {a_b: {allocatable: {}}}", "fleet: [{generate: {nodes: 1, shape: a_b}}]\n"
+        ),
+        'fleet[0].generate.shape: "a_b": makes names of nodes that are not allowed',
+    ),
     "a taint without a key": (
         scenario("events: [{at: 1h, taint: {key: 'a b', effect: NoExecute}}]"),
         'events[0].taint.key: "a b": is not a key of a taint',
@@ -325,6 +352,28 @@ def test_a_link_that_leads_to_itself_is_refused(tmp_path: Path) -> None:
         loaded(path)
     with pytest.raises(InputError, match=r'"loop\.yaml": does not exist'):
         loaded(written(tmp_path, scenario("extends: loop.yaml")))
+
+
+def test_the_work_for_each_problem_does_not_grow_with_their_number() -> None:
+    def lines_run(count: int) -> int:
+        found = 0
+
+        def trace(frame: FrameType, event: str, argument: object) -> Callable[..., Any] | None:
+            nonlocal found
+            found += event == "line"
+            return trace if "roadstead" in frame.f_code.co_filename else None
+
+        text = scenario(f"events: [{{at: 1h, drain: {{names: {[1] * count}}}}}]")
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            with pytest.raises(InputError, match=f"{count} problems"):
+                read(text)
+        finally:
+            sys.settrace(before)
+        return found
+
+    assert lines_run(400) < 3 * lines_run(200)
 
 
 def test_all_problems_of_a_document_are_reported_by_line(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ class NodeFaults:
     def first_times(self) -> Iterator[tuple[int, int]]:
         """Yield (event, time of its first occurrence) of the events that occur."""
         for each in self._scenario.node_events:
-            if (at_us := next(each.times(self._scenario.horizon_us), None)) is not None:
+            if (at_us := next(iter(each.times(self._scenario.horizon_us)), None)) is not None:
                 yield each.index, at_us
 
     def occurrence(self, index: int, number: int) -> Occurrence:

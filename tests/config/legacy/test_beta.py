@@ -118,7 +118,9 @@ class TestBeta2:
         ]
         assert at(loaded, "preFilter")[-1] == "NodeVolumeLimits"
         where = "profiles[0].plugins.preFilter"
-        assert notes_of(loaded, where) == ["NodeVolumeLimits works here too, since: added"]
+        assert notes_of(loaded, where) == [
+            "NodeVolumeLimits is added: v1 runs it at this point, too"
+        ]
 
     def test_gained_extension_points_are_not_added_to_a_disabled_plugin(self) -> None:
         loaded = beta2(

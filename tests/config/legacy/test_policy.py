@@ -241,7 +241,7 @@ def test_the_last_of_two_weights_counts() -> None:
     loaded = load(predicates=[], priorities=twice)
 
     assert scores(loaded) == {"SelectorSpread": 5}
-    assert notes_of(loaded, "priorities[1]")[-1].endswith("the last weight counts")
+    assert notes_of(loaded, "priorities[1]")[-1].endswith("is listed twice: the last weight counts")
 
 
 def test_even_pods_spread_has_no_default_constraints() -> None:
