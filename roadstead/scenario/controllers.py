@@ -181,7 +181,9 @@ class ControllerCompiler:
         ):
             self.objects.stateful_sets.append(owner)
             self.objects.claims += [claim for _, claim in stateful_claims([owner], [])]
-        compiled = [self.templates.compile(pod, parsed) for pod in stateful_pods(owner, [])]
+        compiled = [
+            self.templates.compile(pod, parsed) for pod in stateful_pods(owner, frozenset())
+        ]
         # A plan has the facts of a pod even if it has no replicas.
         facts, lifecycle = (
             compiled[0] if compiled else self.templates.compile(_pod_without_ordinal(owner), parsed)
