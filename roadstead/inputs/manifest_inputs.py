@@ -6,7 +6,7 @@ import hashlib
 import io
 import sys
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 
@@ -223,11 +223,9 @@ def manifest_notes(read: Sequence[Manifests], *, has_nodes: bool) -> Iterator[st
         more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
         rule = "its own controller creates its pods: add them to the manifests"
         yield f"Left out: {kind} {names[0]}{more}; {rule}."
-    ignored = _sum_of(each.ignored for each in read)
+    ignored: Counter[str] = Counter()
+    for each in read:
+        ignored.update(each.ignored)
     if ignored:
         kinds = ", ".join(f"{kind} {count:,}" for kind, count in sorted(ignored.items()))
         yield f"Left out, because scheduling does not use them: {kinds}."
-
-
-def _sum_of(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
-    return Counter(chain.from_iterable(Counter(each).elements() for each in counts))

@@ -62,7 +62,7 @@ from roadstead.plugins.attached_volumes import (
 from roadstead.plugins.volume_users import VolumeUsers
 from roadstead.protocol.status import SKIP, Status, error, unresolvable, unschedulable
 from roadstead.storage.binding import candidates
-from roadstead.storage.claims import CLAIM, EPHEMERAL, ClaimError, claim_keys, unbound_keys
+from roadstead.storage.claims import CLAIM, ClaimError, claim_keys, unbound_keys
 
 _EXCEEDED = unschedulable("node(s) exceed max volume count")
 MIN_CACHED_ROWS = 64
@@ -200,9 +200,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         """Queue if the deleted pod had a node or a nomination, and a volume that may count."""
         assert change.old is not None
         deleted = change.old.facts
-        counted = any(
-            volume.kind in (CLAIM, EPHEMERAL, *IN_TREE_PLUGIN_OF) for volume in deleted.volumes
-        )
+        counted = any(map(is_attachable, deleted.volumes))
         had_node = change.old.assigned or bool(deleted.nominated_node_name)
         return QueueingHint.when(had_node and counted)
 
