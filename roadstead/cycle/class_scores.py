@@ -243,12 +243,11 @@ class ClassScores:
         """Return why no row is feasible for the class."""
         evaluation = self.evaluation
         outcome = evaluation.pre_filter
-        restricted_by = outcome.restricted_by if outcome.node_names is not None else ()
         result = Diagnosis(
             len(evaluation.table),
             outcome.status,
             outcome.unreached,
-            (*restricted_by, *self._restricting_extender),
+            (*outcome.restricted_by, *self._restricting_extender),
         )
         for status in () if self.search_result is None else self.search_result.unknown_nodes:
             result.add(status, 1)

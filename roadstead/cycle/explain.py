@@ -354,7 +354,9 @@ def _diagnosis(
     evaluation: Evaluation, statuses: Sequence[Status | None], search_result: SearchResult | None
 ) -> Diagnosis:
     outcome = evaluation.pre_filter
-    diagnosis = Diagnosis(len(evaluation.table), outcome.status, outcome.unreached)
+    diagnosis = Diagnosis(
+        len(evaluation.table), outcome.status, outcome.unreached, outcome.restricted_by
+    )
     for status in statuses:
         if status is not None:
             diagnosis.add(status, 1)

@@ -52,14 +52,17 @@ class _WorkerLists:
         self.ranks: U64 = np.frombuffer(answer.ranks, np.uint64).reshape(classes)
         self.summaries: I64 = np.frombuffer(answer.summaries, np.int64).reshape(classes, 3)
         self.is_listed: Bools = np.frombuffer(answer.is_listed, np.bool_).reshape(classes)
-        if classes and (
-            self.positions.max() >= len(worker_rows) or self.counts.max() > max_rows + 1
-        ):
-            raise ValueError(f"a list has {self.counts.max()} rows up to {self.positions.max()}")
         is_used = np.arange(max_rows) < self.counts[:, None]
-        self.rows: I64 = np.where(is_used, worker_rows[self.positions[:, :-1]], END).astype(
-            np.int64
-        )
+        # Slots that are not used may hold anything.
+        used = np.where(is_used, self.positions[:, :-1], 0)
+        if classes and (
+            self.positions.max() >= len(worker_rows)
+            or used.min(initial=0) < 0
+            or self.counts.max() > max_rows + 1
+        ):
+            positions = f"from {used.min(initial=0)} up to {self.positions.max()}"
+            raise ValueError(f"a list has {self.counts.max()} rows {positions}")
+        self.rows: I64 = np.where(is_used, worker_rows[used], END).astype(np.int64)
         self.bound = np.where(self.counts > max_rows, self.totals[:, -1], INFEASIBLE).astype(
             np.int64
         )

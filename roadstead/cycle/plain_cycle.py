@@ -5,9 +5,10 @@ It is the reference with which batches are compared in tests, and it explains po
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 
 from roadstead.cycle.batch import Batch, CompiledKernel, Decision, PodInCycle
+from roadstead.cycle.class_cache import ClassCache
 from roadstead.cycle.class_scores import ClassScores
 from roadstead.cycle.explain import Explanation, explain, with_post_filter
 from roadstead.cycle.extender_preemption import call_extenders
@@ -46,7 +47,7 @@ class PlainCycle:
         self._name_best = name_best
         self._node_search = node_search
         self._ordered_nodes = OrderedNodesCache()
-        self._scores: dict[Hashable, ClassScores] = {}
+        self._scores: ClassCache[ClassScores] = ClassCache()
         self._binding = binding_profiles(profiles.values())
         self._volumes = AssumedClaims(next(iter(profiles.values())).storage)
 
@@ -162,5 +163,6 @@ class PlainCycle:
         if scores is None:
             profile = self._profiles[pod.pod_class.facts.scheduler_name]
             evaluation = Evaluation(profile, pod.pod_class, self.table)
-            scores = self._scores[pod.signature] = ClassScores(evaluation)
+            scores = ClassScores(evaluation)
+            self._scores.put(pod.signature, scores, len(self.table))
         return scores

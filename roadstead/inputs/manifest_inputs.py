@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import sys
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 
@@ -26,7 +27,7 @@ from roadstead.inputs.manifest_merge import merged, workloads_to_expand
 from roadstead.inputs.not_created import not_created, not_created_notes
 from roadstead.manifests import Manifests, expand_workloads, read_manifests
 from roadstead.manifests.creation import create
-from roadstead.manifests.files import STDIN, read_texts
+from roadstead.manifests.files import STDIN
 from roadstead.manifests.templates import namespaced_name
 from roadstead.protocol import objects
 from roadstead.protocol.documents import SIZE_MAX_BYTES
@@ -61,14 +62,19 @@ def load_manifests(
     Raises:
         InputError: a path, text or object that is wrong, or one that occurs twice and differs.
     """
-    # Standard input can be read once only, and is also needed for its digest.
+    digests = _Digests()
+    on_text = digests.add if with_digests else None
+    # Standard input can be read once only, and may be both.
     content = sys.stdin.buffer.read(SIZE_MAX_BYTES + 1) if STDIN in (*cluster, *pods) else b""
-    existing = read_manifests(cluster, stdin=io.BytesIO(content), is_strict=is_strict)
+    existing = read_manifests(
+        cluster, stdin=io.BytesIO(content), is_strict=is_strict, on_text=on_text
+    )
     wanted = read_manifests(
         pods,
         stdin=io.BytesIO(content),
         priority_classes=existing.priority_classes,
         is_strict=is_strict,
+        on_text=on_text,
     )
     everything = merged(existing, wanted)
     nodes = tuple(sorted(everything.nodes, key=lambda each: each.metadata.name.encode()))
@@ -94,7 +100,7 @@ def load_manifests(
         source=_source(paths),
         inputs=RunInputs(tuple(map(compile_node, nodes)), known, (*pending, *recreated)),
         cluster=facts,
-        digests=tuple(_digests(paths, content)) if with_digests else (),
+        digests=digests.found(),
         notes=(
             *lost_notes(lost, len(recreated)),
             *manifest_notes((existing, wanted), has_nodes=bool(nodes)),
@@ -178,9 +184,21 @@ def _source(paths: Sequence[str]) -> str:
     return f"{names[0]} and {len(names) - 1:,} more"
 
 
-def _digests(paths: Sequence[str], content: bytes) -> Iterator[InputDigest]:
-    for source, text in read_texts(paths, stdin=io.BytesIO(content)):
-        yield InputDigest(source, hashlib.sha256(text).hexdigest())
+class _Digests:
+    """The digest of each text that is read: a pipe has no text left for a second reading."""
+
+    def __init__(self) -> None:
+        # By the real path.
+        self._by_file: dict[str, InputDigest] = {}
+
+    def add(self, source: str, text: bytes) -> None:
+        file = os.path.realpath(source)
+        if file not in self._by_file:
+            self._by_file[file] = InputDigest(source, hashlib.sha256(text).hexdigest())
+
+    def found(self) -> tuple[InputDigest, ...]:
+        """Return one for each file, in the order of reading."""
+        return tuple(self._by_file.values())
 
 
 def lost_notes(lost: Sequence[RunningPod], pending: int) -> Iterator[str]:
@@ -223,11 +241,9 @@ def manifest_notes(read: Sequence[Manifests], *, has_nodes: bool) -> Iterator[st
         more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
         rule = "its own controller creates its pods: add them to the manifests"
         yield f"Left out: {kind} {names[0]}{more}; {rule}."
-    ignored = _sum_of(each.ignored for each in read)
+    ignored: Counter[str] = Counter()
+    for each in read:
+        ignored.update(each.ignored)
     if ignored:
         kinds = ", ".join(f"{kind} {count:,}" for kind, count in sorted(ignored.items()))
         yield f"Left out, because scheduling does not use them: {kinds}."
-
-
-def _sum_of(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
-    return Counter(chain.from_iterable(Counter(each).elements() for each in counts))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any, TypeVar
 
 from roadstead.facts.compile import name_in_errors
 from roadstead.manifests import Manifests
+from roadstead.manifests.collection import ObjectKey
 from roadstead.manifests.templates import controller_key, kind_and_name, namespaced_name
 from roadstead.protocol.errors import InputError
 from roadstead.protocol.objects import ApiObject
@@ -53,8 +55,15 @@ def merged(existing: Manifests, wanted: Manifests) -> Manifests:
     ):
         for field in fields:
             changes[field] = combine(getattr(existing, field), getattr(wanted, field))
-    # `existing` wins: errors about an object in both name the file of the cluster.
-    return replace(existing, **changes, sources={**wanted.sources, **existing.sources})
+    return replace(existing, **changes, sources=_sources(existing, wanted))
+
+
+def _sources(existing: Manifests, wanted: Manifests) -> Mapping[ObjectKey, str]:
+    """Return the file of each object: of one in both, the file of the object that is used."""
+    workloads = chain.from_iterable(getattr(wanted, field) for field in _WORKLOADS)
+    keys = [key for key in map(kind_and_name, workloads) if key in wanted.sources]
+    of_workloads = {key: wanted.sources[key] for key in keys}
+    return {**wanted.sources, **existing.sources, **of_workloads}
 
 
 def workloads_to_expand(existing: Manifests, wanted: Manifests, everything: Manifests) -> Manifests:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from roadstead.facts.compile import DEFAULT_NAMESPACE
+from roadstead.facts.compile import DEFAULT_NAMESPACE, name_in_errors
 from roadstead.facts.compile_storage import BETA_CLASS
+from roadstead.protocol.errors import InputError
 from roadstead.protocol.objects import PersistentVolumeClaim, Pod, StorageClass, validate
 
 IS_DEFAULT = "storageclass.kubernetes.io/is-default-class"
@@ -40,11 +41,17 @@ def with_class(claim: PersistentVolumeClaim, default: str | None) -> PersistentV
 
 def ephemeral_claims(pod: Pod) -> Iterator[PersistentVolumeClaim]:
     """Yield the claims that a pod's ephemeral volumes create; InputError if a template is wrong."""
-    for volume in pod.spec.volumes:
+    for index, volume in enumerate(pod.spec.volumes):
         if volume.ephemeral is not None and volume.ephemeral.volume_claim_template:
             template = volume.ephemeral.volume_claim_template
             name = f"{pod.metadata.name}-{volume.name}"
-            yield _owned(pod, name, template.get("metadata"), template.get("spec"))
+            try:
+                yield _owned(pod, name, template.get("metadata"), template.get("spec"))
+            except InputError as error:
+                field = f"spec.volumes[{index}].ephemeral.volumeClaimTemplate.{error.field}"
+                raise InputError(
+                    error.rule, obj=name_in_errors(pod), field=field, value=error.value
+                ) from None
 
 
 def _owned(pod: Pod, name: str, metadata: object, spec: object) -> PersistentVolumeClaim:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO, TypeVar, cast
 
@@ -138,11 +138,13 @@ def read_manifests(
     stdin: BinaryIO,
     priority_classes: Sequence[PriorityClass] = (),
     is_strict: bool = False,
+    on_text: Callable[[str, bytes], None] | None = None,
 ) -> Manifests:
     """Read all objects in files, folders (searched for *.yaml, *.yml, *.json), globs and "-".
 
     priority_classes: of manifests that were read before; pods may name them, too. is_strict: refuse
-    a field that Kubernetes does not have, as `kubectl --validate=strict` does.
+    a field that Kubernetes does not have, as `kubectl --validate=strict` does. on_text: called with
+    each source and its text.
 
     Raises:
         InputError: a path cannot be read, a text or an object is wrong, or an object occurs twice.
@@ -150,6 +152,8 @@ def read_manifests(
     collector = _ManifestCollector(is_strict=is_strict)
     with gc_paused(freezes=True):
         for source, text in read_texts(paths, stdin=stdin):
+            if on_text is not None:
+                on_text(source, text)
             for document in _documents(text, source):
                 collector.add_document(document, source)
         return collector.manifests(priority_classes)

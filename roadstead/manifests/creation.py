@@ -24,7 +24,8 @@ from roadstead.manifests.device_claims import DeviceClaims
 from roadstead.manifests.limit_ranges import LimitRanges
 from roadstead.manifests.quotas import Quotas
 from roadstead.manifests.runtime_classes import RefusedError, RuntimeClasses
-from roadstead.manifests.templates import namespaced_name
+from roadstead.manifests.templates import controller_key, kind_and_name, namespaced_name
+from roadstead.protocol.errors import InputError
 from roadstead.protocol.objects import (
     PersistentVolumeClaim,
     Pod,
@@ -99,13 +100,13 @@ class _Creation:
                 self._claims[namespaced_name(claim)] = claim
         for pod in stored:
             # The claims of a stored pod's ephemeral volumes exist, even if the manifests lack them.
-            for claim in map(self._with_default_class, ephemeral_claims(pod)):
+            for claim in self._ephemeral_claims(pod):
                 self._claims.setdefault(namespaced_name(claim), claim)
         self._quotas.count_stored(stored, self._cluster.finished_pods, self._claims.values())
         self._create_claims(claims)
         existing_pods = tuple(map(self._device_claims.with_claims, self._created(pods)))
         for pod in existing_pods:
-            self._create_claims(map(self._with_default_class, ephemeral_claims(pod)))
+            self._create_claims(self._ephemeral_claims(pod))
         return CreatedObjects(
             pods=existing_pods,
             claims=tuple(self._claims.values()),
@@ -136,6 +137,14 @@ class _Creation:
             what = f"default StorageClass {self._default_class}"
             self._applied.add(what, "/".join(namespaced_name(claim)), CLAIM)
         return changed
+
+    def _ephemeral_claims(self, pod: Pod) -> Iterator[PersistentVolumeClaim]:
+        try:
+            yield from map(self._with_default_class, ephemeral_claims(pod))
+        except InputError as error:
+            sources = self._cluster.sources
+            source = sources.get(kind_and_name(pod)) or sources.get(controller_key(pod), "")
+            raise error.at(source=source) from None
 
     def _create_claims(self, claims: Iterable[PersistentVolumeClaim]) -> None:
         for claim in claims:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from functools import partial
 from typing import Final
 
-from roadstead.facts.compile import DEFAULT_NAMESPACE, compile_node, compile_pod
+from roadstead.facts.compile import DEFAULT_NAMESPACE, compile_pod
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.taints import tolerated
 from roadstead.manifests.names import PodNames, joined_name, template_hash
-from roadstead.manifests.templates import controller_key, kind_and_name, pod_of
+from roadstead.manifests.templates import pod_of
 from roadstead.protocol.generated_names import suffix_of
 from roadstead.protocol.objects import (
     Affinity,
     DaemonSet,
-    Node,
     NodeAffinity,
     NodeSelector,
     NodeSelectorTerm,
@@ -43,19 +42,19 @@ _NETWORK_UNAVAILABLE = Toleration(
 
 
 def daemon_pods(
-    daemon: DaemonSet, nodes: Sequence[Node], existing: Sequence[Pod], names: PodNames
+    daemon: DaemonSet, nodes: Sequence[NodeFacts], with_pod: Set[str], names: PodNames
 ) -> Iterator[Pod]:
-    """Yield a pod for each eligible node that has none of this daemon set."""
-    key, namespace = kind_and_name(daemon), daemon.metadata.namespace or DEFAULT_NAMESPACE
-    with_pod = {node_of(pod) for pod in existing if controller_key(pod) == key}
+    """Yield a pod for each eligible node that has none of this daemon set.
+
+    with_pod: names of the nodes that have one.
+    """
+    namespace = daemon.metadata.namespace or DEFAULT_NAMESPACE
     template = daemon_pod(daemon)
     _, facts = compile_pod(template)
     for node in nodes:
-        if node.metadata.name not in with_pod and should_run(facts, compile_node(node)):
-            name = names.allocate(
-                namespace, partial(_name, daemon.metadata.name, node.metadata.name)
-            )
-            yield _pod_for_node(template, name, node.metadata.name)
+        if node.name not in with_pod and should_run(facts, node):
+            name = names.allocate(namespace, partial(_name, daemon.metadata.name, node.name))
+            yield _pod_for_node(template, name, node.name)
 
 
 def _name(daemon: str, node: str, collisions: int) -> str:

@@ -11,8 +11,10 @@ Upstream: pkg/controller/deployment (sync.go, rolling.go), at the end of a rollo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from roadstead.config.model import DEFAULT_SCHEDULER_NAME
 from roadstead.facts.compile import DEFAULT_NAMESPACE
@@ -20,6 +22,7 @@ from roadstead.facts.pod import TEMPLATE_HASH
 from roadstead.manifests.collection import Manifests
 from roadstead.manifests.names import joined_name, template_hash
 from roadstead.manifests.templates import (
+    OwnerKey,
     Workload,
     controlled_by,
     controller_key,
@@ -34,6 +37,9 @@ from roadstead.protocol.objects import (
     PodTemplate,
     ReplicaSet,
 )
+
+_UNCUT_CHARS: Final = 128
+"""`joined_name` cuts no name to fewer, as a hash is a label value: at most 63 characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +56,15 @@ def replica_sets_for(manifests: Manifests) -> ReplicaSets:
     existing = list(manifests.replica_sets)
     created: list[ReplicaSet] = []
     notes: list[str] = []
+    # By controller: indices in `existing`.
+    indices_of: defaultdict[OwnerKey, list[int]] = defaultdict(list)
+    for index, each in enumerate(existing):
+        indices_of[controller_key(each)].append(index)
+    orphans = _Orphans(manifests.pods if manifests.deployments else ())
     for deployment in manifests.deployments:
-        key, wanted = kind_and_name(deployment), deployment.spec.replicas
-        # Indices in `existing`: of the deployment's replica sets, and of those with its template.
-        own = [index for index, each in enumerate(existing) if controller_key(each) == key]
+        wanted = deployment.spec.replicas
+        # The deployment's replica sets, and those with its template.
+        own = indices_of.get(kind_and_name(deployment), [])
         current = [index for index in own if _is_same(existing[index].spec.template, deployment)]
         total = sum(existing[index].spec.replicas for index in own)
         if current:
@@ -64,8 +75,8 @@ def replica_sets_for(manifests: Manifests) -> ReplicaSets:
             created.append(_scaled(replica_set_of(deployment), wanted))
             notes += _rollout_note(deployment, wanted, total)
         else:
-            running = sum(1 for _ in _pods_of_missing_replica_set(deployment, manifests.pods))
-            created.append(_scaled(replica_set_of(deployment), max(0, wanted - running)))
+            replicas = max(0, wanted - orphans.count(deployment))
+            created.append(_scaled(replica_set_of(deployment), replicas))
     return ReplicaSets(tuple(existing), tuple(created), tuple(notes))
 
 
@@ -89,17 +100,32 @@ def _comparable(template: PodTemplate) -> tuple[object, object]:
     return labels, template.spec.model_copy(update={"scheduler_name": scheduler})
 
 
-def _pods_of_missing_replica_set(deployment: Deployment, pods: Sequence[Pod]) -> Iterator[Pod]:
-    """Yield the pods of a deployment by the name of their replica set, which the manifests lack.
+class _Orphans:
+    """The pods of replica sets, for deployments whose replica sets the manifests lack.
 
-    That name is the deployment's name and the hash of the pod's template.
+    Such a pod names its replica set, whose name is the deployment's name, which may be cut, and the
+    hash of the pod's template.
     """
-    namespace, name = namespaced_name(deployment)
-    for pod in pods:
-        hash_value = pod.metadata.labels.get(TEMPLATE_HASH, "")
-        replica_set = joined_name(name, hash_value)
-        if hash_value and controller_key(pod) == ("ReplicaSet", namespace, replica_set):
-            yield pod
+
+    def __init__(self, pods: Iterable[Pod]) -> None:
+        # By namespace and the start of the deployment's name: (replica set, hash) → pods.
+        self._counts: defaultdict[tuple[str, str], Counter[tuple[str, str]]] = defaultdict(Counter)
+        for pod in pods:
+            hash_value = pod.metadata.labels.get(TEMPLATE_HASH, "")
+            kind, namespace, replica_set = controller_key(pod)
+            if hash_value and kind == ReplicaSet.__name__:
+                start = replica_set.removesuffix(f"-{hash_value}")[:_UNCUT_CHARS]
+                self._counts[namespace, start][replica_set, hash_value] += 1
+
+    def count(self, deployment: Deployment) -> int:
+        """Return how many pods a deployment has."""
+        namespace, name = namespaced_name(deployment)
+        counts = self._counts.get((namespace, name[:_UNCUT_CHARS]), Counter())
+        return sum(
+            pods
+            for (replica_set, hash_value), pods in counts.items()
+            if joined_name(name, hash_value) == replica_set
+        )
 
 
 def _scaled(replica_set: ReplicaSet, replicas: int) -> ReplicaSet:

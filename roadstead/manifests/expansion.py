@@ -6,14 +6,14 @@ are not created again. Names are generated, but equal manifests give equal names
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from roadstead.facts.compile import DEFAULT_NAMESPACE, name_in_errors
+from roadstead.facts.compile import DEFAULT_NAMESPACE, compile_node, name_in_errors
 from roadstead.manifests.collection import Manifests
-from roadstead.manifests.daemons import daemon_pods
+from roadstead.manifests.daemons import daemon_pods, node_of
 from roadstead.manifests.defaults import default_pod
 from roadstead.manifests.deployments import owned_meta, replica_sets_for
 from roadstead.manifests.names import (
@@ -34,6 +34,7 @@ from roadstead.protocol.errors import InputError
 from roadstead.protocol.generated_names import suffix_of
 from roadstead.protocol.objects import (
     CronJob,
+    DaemonSet,
     Job,
     Node,
     PersistentVolumeClaim,
@@ -67,21 +68,23 @@ def expand_workloads(manifests: Manifests, nodes: Sequence[Node]) -> Expansion:
     Raises:
         InputError: the pod of a template is invalid, or the workloads have too many pods.
     """
-    _check_total(manifests)
+    replica_sets = replica_sets_for(manifests)
+    created_jobs = tuple(_jobs(manifests))
+    _check_total(
+        manifests,
+        (*replica_sets.existing, *replica_sets.created),
+        (*manifests.jobs, *created_jobs),
+    )
     # By controller: how many of its pods are among the manifests.
     existing = Counter(controller_key(each) for each in manifests.pods)
     names = PodNames(map(namespaced_name, manifests.pods))
-    replica_sets = replica_sets_for(manifests)
     pods: list[Pod] = []
     for controller in manifests.replication_controllers:
         pods += _replicas(controller, existing[kind_and_name(controller)], names)
     for replica_set in (*replica_sets.existing, *replica_sets.created):
         pods += _replicas(replica_set, existing[kind_and_name(replica_set)], names)
-    for stateful in manifests.stateful_sets:
-        pods += stateful_pods(stateful, manifests.pods)
-    for daemon in manifests.daemon_sets:
-        pods += daemon_pods(daemon, nodes, manifests.pods, names)
-    created_jobs = tuple(_jobs(manifests))
+    pods += _stateful_pods(manifests)
+    pods += _daemon_pods(manifests, nodes, names)
     for job in (*manifests.jobs, *created_jobs):
         pods += _job_pods(job, existing[kind_and_name(job)], names)
     priority_classes = {each.metadata.name: each for each in manifests.priority_classes}
@@ -99,23 +102,29 @@ def expand_workloads(manifests: Manifests, nodes: Sequence[Node]) -> Expansion:
     )
 
 
-def _check_total(manifests: Manifests) -> None:
-    """Refuse too many pods before any is created (PODS_MAX)."""
+def _check_total(
+    manifests: Manifests, replica_sets: Sequence[ReplicaSet], jobs: Sequence[Job]
+) -> None:
+    """Refuse too many pods before any is created (PODS_MAX).
+
+    replica_sets, jobs: all, also those that deployments and cron jobs create. Daemon sets are not
+    counted: no number in a manifest decides how many pods they have.
+    """
     wanted: list[tuple[Workload, int]] = [
         *((each, each.spec.replicas) for each in manifests.replication_controllers),
-        *((each, each.spec.replicas) for each in manifests.replica_sets),
-        *((each, each.spec.replicas) for each in manifests.deployments),
+        *((each, each.spec.replicas) for each in replica_sets),
         *((each, each.spec.replicas) for each in manifests.stateful_sets),
-        *((each, each.spec.parallelism or 0) for each in manifests.jobs),
+        *((each, _parallel_pods(each)) for each in jobs),
     ]
     total = 0
     for workload, replicas in wanted:
         total += replicas
         if total > PODS_MAX:
+            owners = {kind_and_name(each): each for each in manifests.deployments}
+            crons = {kind_and_name(each): each for each in manifests.cron_jobs}
+            named: Workload = {**owners, **crons}.get(controller_key(workload), workload)
             problem = f"makes the pods of all workloads more than {PODS_MAX}"
-            raise InputError(
-                problem, obj=name_in_errors(workload), field="spec", value=str(replicas)
-            )
+            raise InputError(problem, obj=name_in_errors(named), field="spec", value=str(replicas))
 
 
 def _replicas(
@@ -124,6 +133,30 @@ def _replicas(
     for index in range(existing, owner.spec.replicas):
         name = _name(owner, f"{owner.metadata.name}-", index, names)
         yield pod_of(owner, owner.spec.template, name)
+
+
+def _stateful_pods(manifests: Manifests) -> Iterator[Pod]:
+    # By namespace: names of pods.
+    existing: defaultdict[str, set[str]] = defaultdict(set)
+    for pod in manifests.pods if manifests.stateful_sets else ():
+        existing[pod.metadata.namespace].add(pod.metadata.name)
+    for stateful in manifests.stateful_sets:
+        namespace = stateful.metadata.namespace or DEFAULT_NAMESPACE
+        yield from stateful_pods(stateful, existing[namespace])
+
+
+def _daemon_pods(manifests: Manifests, nodes: Sequence[Node], names: PodNames) -> Iterator[Pod]:
+    if not manifests.daemon_sets:
+        return
+    # By daemon set: the nodes that have a pod of it.
+    with_pod: defaultdict[OwnerKey, set[str]] = defaultdict(set)
+    for pod in manifests.pods:
+        key = controller_key(pod)
+        if key[0] == DaemonSet.__name__:
+            with_pod[key].add(node_of(pod))
+    facts = tuple(map(compile_node, nodes))
+    for daemon in manifests.daemon_sets:
+        yield from daemon_pods(daemon, facts, with_pod[kind_and_name(daemon)], names)
 
 
 def _name(owner: Workload, base: str, index: int, names: PodNames) -> str:
@@ -145,15 +178,21 @@ def _job(cron: CronJob) -> Job:
     return Job(metadata=owned_meta(cron, name, template.metadata.labels), spec=template.spec)
 
 
-def _job_pods(job: Job, existing: int, names: PodNames) -> Iterator[Pod]:
-    """Yield the pods that a job lacks. At most parallelism and completions run at the same time."""
+def _parallel_pods(job: Job) -> int:
+    """Return how many pods of a job run at the same time: at most parallelism and completions."""
     spec = job.spec
+    if spec.suspend:
+        return 0
     wanted = 1 if spec.parallelism is None else spec.parallelism
-    if spec.completions is not None:
-        wanted = min(wanted, spec.completions)
+    return wanted if spec.completions is None else min(wanted, spec.completions)
+
+
+def _job_pods(job: Job, existing: int, names: PodNames) -> Iterator[Pod]:
+    """Yield the pods that a job lacks."""
+    spec = job.spec
     labels = {"job-name": job.metadata.name, "batch.kubernetes.io/job-name": job.metadata.name}
     is_indexed = spec.completion_mode == "Indexed"
-    for index in range(existing, 0 if spec.suspend else wanted):
+    for index in range(existing, _parallel_pods(job)):
         base = f"{job.metadata.name}-{index}-" if is_indexed else f"{job.metadata.name}-"
         index_label = {"batch.kubernetes.io/job-completion-index": str(index)}
         pod_labels = labels | index_label if is_indexed else labels

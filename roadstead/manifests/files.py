@@ -6,7 +6,7 @@ import glob
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NoReturn
 
 from roadstead.protocol.documents import SIZE_MAX_BYTES
 from roadstead.protocol.errors import InputError
@@ -49,13 +49,17 @@ def _files(path: str) -> list[str]:
 def _folder(path: str) -> list[str]:
     found = [
         str(Path(folder, name))
-        for folder, _, names in os.walk(path)
+        for folder, _, names in os.walk(path, onerror=_refuse_folder)
         for name in names
         if name.endswith(SUFFIXES)
     ]
     if not found:
         raise InputError(f"holds no {', '.join(f'*{suffix}' for suffix in SUFFIXES)}", source=path)
     return sorted(found)
+
+
+def _refuse_folder(error: OSError) -> NoReturn:
+    raise InputError(f"cannot be read: {error.strerror}", source=str(error.filename)) from None
 
 
 def _read_file(path: str) -> tuple[str, bytes]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 
 from roadstead.facts.compile import DEFAULT_NAMESPACE
 from roadstead.manifests.names import joined_name, template_hash
@@ -17,14 +17,15 @@ from roadstead.protocol.objects import (
 )
 
 
-def stateful_pods(stateful: StatefulSet, existing: Sequence[Pod]) -> Iterator[Pod]:
-    """Yield the pods that a stateful set lacks, by ordinal."""
-    namespace = stateful.metadata.namespace or DEFAULT_NAMESPACE
-    names = {pod.metadata.name for pod in existing if pod.metadata.namespace == namespace}
+def stateful_pods(stateful: StatefulSet, existing: Set[str]) -> Iterator[Pod]:
+    """Yield the pods that a stateful set lacks, by ordinal.
+
+    existing: names of the pods in its namespace.
+    """
     revision = f"{stateful.metadata.name}-{template_hash(stateful.spec.template)}"
     for ordinal in _ordinals(stateful):
         name = joined_name(stateful.metadata.name, str(ordinal))
-        if name not in names:
+        if name not in existing:
             yield _with_claims(_numbered_pod(stateful, name, ordinal, revision), stateful, ordinal)
 
 

@@ -50,9 +50,9 @@ class LabelColumn:
 
 
 def match_requirement(
-    key: str, requirement: Requirement, values: CodeInterner[str], codes: NDArray[np.int32]
+    requirement: Requirement, values: CodeInterner[str], codes: NDArray[np.int32]
 ) -> NDArray[np.bool_]:
-    """Return which rows satisfy a requirement on `key`. codes: int32[row] → bool[row]."""
+    """Return which rows satisfy a requirement. codes: int32[row], of its key → bool[row]."""
     absent = requirement.matches({})
     # In and NotIn look up their few values; other operators are evaluated for every value of the
     # key.
@@ -66,7 +66,7 @@ def match_requirement(
     else:
         by_code = np.empty(len(values) + 1, dtype=np.bool_)
         for code, value in enumerate(values.values):
-            by_code[code] = requirement.matches({key: value})
+            by_code[code] = requirement.matches({requirement.key: value})
     # `MISSING` is -1: rows without the key read the last entry.
     by_code[-1] = absent
     return by_code[codes]

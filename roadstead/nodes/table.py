@@ -16,6 +16,7 @@ from roadstead.facts.node import NodeFacts
 from roadstead.facts.node_list import NodeList
 from roadstead.nodes.bulk import write_nodes
 from roadstead.nodes.columns import I64, UP_TO_DATE, Columns, name_hash
+from roadstead.nodes.labels import MISSING
 from roadstead.nodes.node_order import NodeTree
 from roadstead.nodes.pod_class import PodClass, PodClasses
 from roadstead.nodes.pod_sums import count_on_row, count_on_rows
@@ -196,7 +197,7 @@ class NodeTable(Table):
         """Replace a node's own facts; its pods stay."""
         row = self._row_of[facts.name]
         for column in self.columns.labels.values():
-            column.codes[row] = -1
+            column.codes[row] = MISSING
         self.columns.facts[row] = facts
         self._write_facts(row, facts)
 

@@ -147,9 +147,7 @@ class Table:
     def match(self, requirement: Requirement) -> Bools:
         """Return which rows' labels satisfy a requirement: bool[row]."""
         column = self.columns.label(requirement.key)
-        return match_requirement(
-            requirement.key, requirement, column.values, self._codes(column.codes)
-        )
+        return match_requirement(requirement, column.values, self._codes(column.codes))
 
     def match_term(self, term: NodeSelectorTerm) -> Bools:
         """Return which rows satisfy a node selector term: bool[row]."""

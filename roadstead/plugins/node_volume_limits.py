@@ -62,11 +62,9 @@ from roadstead.plugins.attached_volumes import (
 from roadstead.plugins.volume_users import VolumeUsers
 from roadstead.protocol.status import SKIP, Status, error, unresolvable, unschedulable
 from roadstead.storage.binding import candidates
-from roadstead.storage.claims import CLAIM, EPHEMERAL, ClaimError, claim_keys, unbound_keys
+from roadstead.storage.claims import CLAIM, ClaimError, claim_keys, unbound_keys
 
 _EXCEEDED = unschedulable("node(s) exceed max volume count")
-MAX_CACHED_TABLES = 2
-"""Tables whose attached volumes are cached: the table of all nodes, and one other."""
 MIN_CACHED_ROWS = 64
 """Smaller tables are not cached, so that they do not replace the two large ones."""
 
@@ -79,6 +77,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     def __init__(self, handle: Handle) -> None:
         self._storage = handle.storage
         self._users = VolumeUsers(handle.classes)
+        # Of the largest table, which has all nodes, and of one other.
         self._tables: list[AttachedVolumes] = []
 
     def pre_filter(self, state: CycleState, pod: PodClass, table: Table) -> PreFilterResult:
@@ -130,7 +129,9 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         if found is None:
             found = AttachedVolumes(self._storage, self._users, columns)
             if columns.size >= MIN_CACHED_ROWS:
-                self._tables = [found, *self._tables[: MAX_CACHED_TABLES - 1]]
+                # A dry run of preemption reads one copy of rows after another.
+                others = sorted(self._tables, key=lambda each: each.columns.size)
+                self._tables = [found, *others[-1:]]
         found.catch_up()
         return found
 
@@ -199,9 +200,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         """Queue if the deleted pod had a node or a nomination, and a volume that may count."""
         assert change.old is not None
         deleted = change.old.facts
-        counted = any(
-            volume.kind in (CLAIM, EPHEMERAL, *IN_TREE_PLUGIN_OF) for volume in deleted.volumes
-        )
+        counted = any(map(is_attachable, deleted.volumes))
         had_node = change.old.assigned or bool(deleted.nominated_node_name)
         return QueueingHint.when(had_node and counted)
 

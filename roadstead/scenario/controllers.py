@@ -179,7 +179,9 @@ class ControllerCompiler:
 
     def _stateful(self, owner: StatefulSet, parsed: TemplateObject) -> PodTemplatePlan:
         """Compile the pods of all ordinals."""
-        compiled = [self.templates.compile(pod, parsed) for pod in stateful_pods(owner, [])]
+        compiled = [
+            self.templates.compile(pod, parsed) for pod in stateful_pods(owner, frozenset())
+        ]
         # A plan has the facts of a pod even if it has no replicas.
         facts, lifecycle = (
             compiled[0] if compiled else self.templates.compile(_pod_without_ordinal(owner), parsed)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import fcntl
 import json
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import BinaryIO, Final, cast
 
@@ -53,10 +54,22 @@ class ResultsFile:
     def begin(cls, path: Path, header: Mapping[str, Plain]) -> ResultsFile:
         """Make the file, or empty it. InputError if it cannot be written."""
         file = _locked(path)
-        file.truncate(0)
-        created = cls(file, path, {})
-        created._append(header)
+        # An error closes the file, which unlocks it.
+        with ExitStack() as on_error:
+            on_error.callback(file.close)
+            created = cls._emptied(file, path, header)
+            on_error.pop_all()
         return created
+
+    @classmethod
+    def _emptied(cls, file: BinaryIO, path: Path, header: Mapping[str, Plain]) -> ResultsFile:
+        try:
+            file.truncate(0)
+        except OSError as error:
+            raise InputError(f"cannot be written: {error.strerror}", source=str(path)) from error
+        emptied = cls(file, path, {})
+        emptied._append(header)
+        return emptied
 
     @classmethod
     def resume(cls, path: Path, header: Mapping[str, Plain]) -> ResultsFile:
@@ -65,18 +78,15 @@ class ResultsFile:
         InputError if it is of another plan or of other code of Roadstead, or no such file.
         """
         file = _locked(path)
-        try:
+        with ExitStack() as on_error:
+            on_error.callback(file.close)
             found = _read(file, path)
-            if found is not None:
+            if found is None:
+                opened = cls._emptied(file, path, header)
+            else:
                 _check_same(found[0], header, path)
-        except InputError:
-            file.close()
-            raise
-        if found is None:
-            file.truncate(0)
-        opened = cls(file, path, {} if found is None else found[1])
-        if found is None:
-            opened._append(header)
+                opened = cls(file, path, found[1])
+            on_error.pop_all()
         return opened
 
     def stored(self) -> Mapping[int, Plain]:
@@ -105,11 +115,17 @@ class ResultsFile:
 
 
 def refuse_unfinished(path: Path) -> None:
-    """Raise InputError if there is a file of a sweep with fewer results than tasks."""
-    if not path.exists():
+    """Raise InputError if there is a file of a sweep with fewer results than tasks.
+
+    InputError also for a file that cannot be read, or is none of a sweep.
+    """
+    try:
+        with path.open("rb") as file:
+            found = _read(file, path)
+    except FileNotFoundError:
         return
-    with path.open("rb") as file:
-        found = _read(file, path)
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", source=str(path)) from error
     if found is not None and len(found[1]) < int(str(found[0]["tasks"])):
         problem = f"holds an unfinished sweep: continue it with --resume, or {REMEDY}"
         raise InputError(problem, source=str(path))
@@ -145,7 +161,8 @@ def _read(file: BinaryIO, path: Path) -> tuple[dict[str, Plain], dict[int, Plain
         return None
     header = _json_object(lines[0], path, 1)
     total = _count_or_none(header.get("tasks"))
-    if header.get("format") != FORMAT or header.get("version") != VERSION or total is None:
+    is_header = header.get("format") == FORMAT and header.get("version") == VERSION
+    if not is_header or total is None or not isinstance(header.get("plan"), dict):
         problem = f"is no file of results of a sweep (format {FORMAT}, version {VERSION})"
         raise InputError(problem, source=str(path))
     results: dict[int, Plain] = {}

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -364,3 +368,24 @@ def test_budgets_without_a_status_allow_no_disruption_with_a_note(files: Files) 
         "they allow no disruption.",
     )
     assert [each.disruptions_allowed for each in loaded.cluster.budgets] == [0, 1]
+
+
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="no paths of open files")
+def test_a_pipe_is_read_once_also_for_its_digest(tmp_path: Path) -> None:
+    # More than a pipe holds: it is written to its end only while it is read.
+    nodes = json.dumps({"kind": "Node", "metadata": {"name": "n1"}}).encode() + b"\n" * (1 << 20)
+    pods = write(tmp_path / "pods.json", pod("p"))
+    reader, writer = os.pipe()
+
+    def fill() -> None:
+        with os.fdopen(writer, "wb") as file:
+            file.write(nodes)
+
+    thread = threading.Thread(target=fill)
+    thread.start()
+    loaded = load_manifests([f"/dev/fd/{reader}"], [pods], with_digests=True)
+    thread.join()
+    os.close(reader)
+
+    assert [each.name for each in loaded.inputs.nodes] == ["n1"]
+    assert loaded.digests[0].sha256 == hashlib.sha256(nodes).hexdigest()

@@ -1,6 +1,7 @@
 """Node lists of workers: a batch with them is decided like one that evaluates all rows."""
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -285,6 +286,19 @@ def test_an_answer_that_does_not_match_its_request_is_refused():
 
     with pytest.raises(ValueError, match="reshape"):
         best_rows(fleet.rows, answers, signatures, draws, 5, rows)
+
+
+@pytest.mark.parametrize("position", [-1, -100, 100])
+def test_a_list_with_a_position_outside_the_rows_is_refused(position):
+    fleet = fleet_of(6, 1)
+    batch = fleet.ours.cycle.begin(pods := fleet.ours.pods(distinct(2)))
+    answers, signatures, draws, rows = fleet.ask(batch, pods, 4)
+    positions = np.frombuffer(answers[0].positions, np.int32).copy()
+    positions[0] = position
+    wrong = {0: replace(answers[0], positions=positions.tobytes())}
+
+    with pytest.raises(ValueError, match="a list has 5 rows from"):
+        best_rows(fleet.rows, wrong, signatures, draws, 4, rows)
 
 
 def test_lists_are_valid_until_the_table_changes_in_another_way():

@@ -205,6 +205,17 @@ def found_nodes(path_name, kind):
     return path
 
 
+@pytest.mark.parametrize("path_name", PATHS)
+def test_an_explanation_names_the_plugins_of_the_decision(path_name):
+    path = found_nodes(path_name, NamesOne)
+    asked = path.prepare(PodIdentity("u", "default", "p"), pod(cpu=2000))
+
+    explained, decision = path.explain(asked), decided(path, pod(cpu=2000))
+
+    assert decision.diagnosis.restricted_by == ("NamesOne",)
+    assert explained.diagnosis == decision.diagnosis
+
+
 @pytest.mark.parametrize("kind", [NamesOne, FailsOnN1])
 @pytest.mark.parametrize("path_name", PATHS)
 def test_a_nominated_node_is_evaluated_before_all_others_and_alone(path_name, kind):

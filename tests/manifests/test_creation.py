@@ -6,9 +6,10 @@ import json
 import pytest
 
 from roadstead.facts.requests import pod_requests
-from roadstead.manifests import read_manifests
+from roadstead.manifests import expand_workloads, read_manifests
 from roadstead.manifests.creation import create
 from roadstead.manifests.defaults import DEFAULT_TOLERATIONS
+from roadstead.protocol.errors import InputError
 
 
 def pod(name="p", *, resources=None, meta=None, init=None, **spec):
@@ -168,3 +169,32 @@ def test_a_missing_runtime_class_is_reported_as_unknown():
 )
 def test_a_pod_that_contradicts_its_runtime_class_is_not_created(spec, text):
     assert refusal(KATA, pod(runtimeClassName="kata", **spec)) == text
+
+
+def test_a_wrong_template_of_an_ephemeral_volume_is_refused_with_its_place():
+    claim = {"spec": {"resources": {"requests": {"storage": "abc"}}}}
+    volumes = [{"name": "w", "emptyDir": {}}, {"name": "v", "ephemeral": {}}]
+    volumes[1]["ephemeral"]["volumeClaimTemplate"] = claim
+    document = pod(volumes=volumes)
+    manifests = read_manifests(["-"], stdin=io.BytesIO(json.dumps(document).encode()))
+
+    with pytest.raises(InputError) as refused:
+        create(manifests, manifests.pods, ())
+
+    field = "spec.volumes[1].ephemeral.volumeClaimTemplate.spec.resources.requests.storage"
+    place = f'standard input: Pod "p": {field}: "abc"'
+    assert str(refused.value).startswith(f"{place} is not a quantity")
+
+
+def test_the_template_of_a_workload_is_refused_with_the_file_of_the_workload():
+    claim = {"spec": {"resources": {"requests": {"storage": "abc"}}}}
+    volumes = [{"name": "v", "ephemeral": {"volumeClaimTemplate": claim}}]
+    document = {
+        "kind": "Job",
+        "metadata": {"name": "web"},
+        "spec": {"template": {"spec": pod(volumes=volumes)["spec"]}},
+    }
+    manifests = read_manifests(["-"], stdin=io.BytesIO(json.dumps(document).encode()))
+
+    with pytest.raises(InputError, match=r'^standard input: Pod "web-\w+": spec.volumes\[0\]'):
+        create(manifests, expand_workloads(manifests, ()).pods, ())

@@ -3,11 +3,14 @@
 import copy
 import io
 import json
+from collections import Counter
+from dataclasses import replace
 
 import pytest
 
 from roadstead.inputs.manifest_inputs import load_manifests
 from roadstead.manifests import expand_workloads, read_manifests
+from roadstead.protocol.objects import Pod
 from tests.manifests.test_expansion import TEMPLATE, a_pod, owned, workload
 
 HASH = "7f9c"
@@ -68,6 +71,39 @@ def test_replicas_of_an_older_replica_set_are_not_created_twice():
     names, notes = made_by(workload("Deployment", replicas=4), replica_set(2), old, *pods)
 
     assert (names, notes) == ([], ())
+
+
+@pytest.mark.parametrize("name", ["web", "x" * 253])
+def test_pods_of_a_replica_set_that_is_missing_count_for_the_deployment_of_that_name(name):
+    replica_set_name = f"{name[: 253 - len(HASH) - 1]}-{HASH}"
+    pods = [a_pod(f"web-{n}", ("ReplicaSet", replica_set_name), nodeName="n") for n in range(2)]
+    for pod in pods:
+        pod["metadata"]["labels"] = {"app": "web", "pod-template-hash": HASH}
+    others = [workload("Deployment", other, replicas=1) for other in ("we", f"web-{HASH}")]
+
+    names, _ = made_by(workload("Deployment", name, replicas=5), *others, *pods)
+
+    assert len(names) == 5
+
+
+def test_each_pod_is_read_for_the_whole_of_the_deployments_not_for_each():
+    reads = Counter()
+
+    class CountedPod(Pod):
+        def __getattribute__(self, name):
+            if name == "metadata":
+                reads["metadata"] += 1
+            return super().__getattribute__(name)
+
+    def reads_with(deployments):
+        text = "\n".join(json.dumps(workload("Deployment", f"d{n}")) for n in range(deployments))
+        manifests = read_manifests(["-"], stdin=io.BytesIO(text.encode()))
+        reads.clear()
+        pods = (CountedPod.model_validate({"metadata": {"name": "p"}}),)
+        expand_workloads(replace(manifests, pods=pods), ())
+        return reads["metadata"]
+
+    assert reads_with(2) == reads_with(20)
 
 
 def test_another_template_creates_all_replicas_beside_running_ones_with_a_note():

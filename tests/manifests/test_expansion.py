@@ -289,6 +289,21 @@ def test_too_large_replica_counts_are_refused_before_any_pod_is_created(
         expand(workload("Job", parallelism=101))
     with pytest.raises(InputError, match="more than 100"):
         expand(workload("ReplicaSet", replicas=60), workload("StatefulSet", replicas=60))
+    with pytest.raises(InputError, match=r'CronJob "tick": spec: 101 makes the pods'):
+        expand(cron(jobTemplate={"spec": {"parallelism": 101, "template": TEMPLATE}}))
+
+
+def test_only_pods_that_workloads_run_at_the_same_time_count_for_the_bound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(expansion_module, "PODS_MAX", 100)
+    of_web = owned(
+        "ReplicaSet", "web-1", ("Deployment", "web"), spec={"replicas": 80, "template": TEMPLATE}
+    )
+
+    assert len(expand(workload("Job", parallelism=101, completions=5)).pods) == 5
+    assert expand(workload("Job", parallelism=101, suspend=True)).pods == ()
+    assert len(expand(workload("Deployment", replicas=80), of_web).pods) == 80
 
 
 def test_a_template_without_containers_is_refused() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import io
 import json
@@ -71,6 +72,24 @@ def test_a_file_of_any_name_is_read_once(folder: Path) -> None:
     link = folder / "link.yaml"
     link.symlink_to(folder / "b.yaml")
     assert pod_names(read_paths(plain, plain, link, folder)) == ["d", "b", "a", "c"]
+
+
+def test_a_folder_within_a_folder_that_cannot_be_read_is_refused(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Not by its mode: root may read it.
+    locked, scan = folder / "locked", os.scandir
+    locked.mkdir()
+
+    def scandir(path: str) -> Any:
+        if path == str(locked):
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+
+    with pytest.raises(InputError, match=r"/locked: cannot be read: Permission denied"):
+        read_paths(folder)
 
 
 def test_globs_match_files_and_not_folders(folder: Path) -> None:

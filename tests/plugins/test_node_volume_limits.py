@@ -13,6 +13,7 @@ from roadstead.facts.storage import (
 )
 from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.plugin import Handle
+from roadstead.plugins import node_volume_limits
 from roadstead.plugins.attached_volumes import AttachedVolumes
 from roadstead.plugins.node_volume_limits import MIN_CACHED_ROWS, NodeVolumeLimits
 from roadstead.plugins.volume_users import VolumeUsers
@@ -213,6 +214,23 @@ def test_views_and_overlays_have_the_answers_of_the_table():
 
     assert world.answers(using("c0"), world.table.view(rows)) == [None, TOO_MANY]
     assert world.answers(using("c0"), world.table.copy_rows(rows)) == [None, TOO_MANY]
+
+
+def test_copies_of_rows_do_not_replace_the_counts_of_the_table(monkeypatch):
+    names = [f"n{number}" for number in range(MIN_CACHED_ROWS + 1)]
+    world, counted = World(*volumes(1), csi_node("n2", 0), nodes=names), []
+
+    def of_columns(storage, users, columns):
+        counted.append(columns)
+        return AttachedVolumes(storage, users, columns)
+
+    monkeypatch.setattr(node_volume_limits, "AttachedVolumes", of_columns)
+    copies = [world.table.copy_rows(world.table.rows_of(names[1:])) for _ in range(3)]
+
+    for table in (world.table, *copies, copies[-1], world.table):
+        assert set(world.answers(using("c0"), table)) == {None, TOO_MANY}
+
+    assert counted == [each.columns for each in (world.table, *copies)]
 
 
 def test_only_newly_counted_claims_affect_other_pods():

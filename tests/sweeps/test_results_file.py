@@ -1,6 +1,7 @@
 """The file of results: what it stores is read again, and whatever else it holds is refused."""
 
 import json
+import resource
 
 import pytest
 from hypothesis import given
@@ -133,7 +134,16 @@ def test_a_line_that_is_too_long_is_refused(path, header, monkeypatch):
         ResultsFile.resume(path, header)
 
 
-@pytest.mark.parametrize("text", ['{"format": "x"}\n', '{"format": "roadstead-sweep"}\n', "[]\n"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"format": "x"}\n',
+        '{"format": "roadstead-sweep"}\n',
+        '{"format": "roadstead-sweep", "version": 1, "tasks": 4}\n',
+        '{"format": "roadstead-sweep", "version": 1, "tasks": 4, "plan": []}\n',
+        "[]\n",
+    ],
+)
 def test_another_file_is_refused(path, header, text):
     path.parent.mkdir()
     path.write_text(text)
@@ -167,3 +177,31 @@ def test_a_folder_that_cannot_be_made_is_reported(tmp_path, header):
 
     with pytest.raises(InputError, match=r"results.jsonl: cannot be written"):
         ResultsFile.begin(tmp_path / "file" / "results.jsonl", header)
+
+
+def test_a_folder_in_place_of_the_file_is_reported(path):
+    path.mkdir(parents=True)
+
+    with pytest.raises(InputError, match=r"results.jsonl: cannot be read: Is a directory"):
+        refuse_unfinished(path)
+
+
+@pytest.fixture
+def full_disk():
+    """Let no file of this process grow."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.usefixtures("full_disk")
+@pytest.mark.parametrize("open_file", [ResultsFile.begin, ResultsFile.resume])
+def test_a_file_whose_header_cannot_be_written_is_reported_and_unlocked(open_file, path, header):
+    with pytest.raises(InputError, match="cannot be written") as first:
+        open_file(path, header)
+
+    # Unlocked by Roadstead, not by Python: the first error still refers to the open file.
+    with pytest.raises(InputError, match="cannot be written"):
+        open_file(path, header)
+    assert first.tb is not None
