@@ -292,6 +292,17 @@ class TestVersions:
         assert refused.cause is RejectCause.VERSION
         assert refused.row_version > read
 
+    def test_a_removed_node_that_is_added_again_is_another_one(self):
+        core = binder("a", "b", checks_versions=True)
+        core.remove_node("n1")
+        core.add_node(NodeFacts("n1", allocatable=(("cpu", 900),)))
+
+        refused = committed(core, ask("a"))["token-a"]
+
+        assert refused.cause is RejectCause.VERSION
+        fresh = ask("b")._replace(read_version=refused.row_version)
+        assert outcomes(core, fresh) == {"token-b": "n1"}
+
     def test_an_identical_node_and_waiting_pods_change_no_version(self):
         core = binder("a", "b", checks_versions=True)
         core.add_node(core.placements.nodes["n1"])
