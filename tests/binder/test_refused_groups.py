@@ -169,6 +169,18 @@ class TestGangsAndTransactions:
 
         assert outcomes(core, *of_gang) == {"token-a": "n1", "token-b": "unknown_node"}
 
+    def test_the_pods_that_a_gang_needs_are_counted_once_for_a_batch(self):
+        member = replace(SMALL, pod_group=GroupMembership("g", 2))
+        asked = []
+        core = binder("a", "b", missing=lambda facts: asked.append(facts) or 2)
+        for name in "ab":
+            core.update_pods([(f"uid-{name}", member)])
+
+        bound = outcomes(core, ask("a", facts=member), ask("b", facts=member))
+
+        assert bound == {"token-a": "n1", "token-b": "n1"}
+        assert asked == [member]
+
     def test_a_gang_that_does_not_reach_its_minimum_gets_that_reason(self):
         member = replace(SMALL, pod_group=GroupMembership("g", 2))
         core = binder("a", "b", missing=lambda facts: 2)
