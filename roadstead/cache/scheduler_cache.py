@@ -289,11 +289,17 @@ class SchedulerCache:
         self._changes.send_storage(self._volumes.log[start:])
 
     def merge_revisions(
-        self, nodes: Iterable[tuple[str, int]], pods: Iterable[tuple[str, int]]
+        self,
+        nodes: Iterable[tuple[str, int]],
+        pods: Iterable[tuple[str, int]],
+        gone: Iterable[str] = (),
     ) -> None:
-        """Merge revisions of nodes and pods, so that messages of lower revisions are ignored."""
+        """Merge revisions of nodes and pods, so that messages of lower revisions are ignored.
+
+        gone: UIDs of removed pods, whose nominations are ignored.
+        """
         self.state.node_revisions.merge(nodes)
-        self.state.pod_revisions.merge(pods)
+        self.state.pod_revisions.merge(pods, gone)
 
     def differences(self) -> list[str]:
         """Return the differences from a cache rebuilt from this one's state, one line each."""

@@ -355,6 +355,16 @@ def test_changes_older_than_the_known_revisions_are_ignored():
     assert world.news() == ["add_pod uid-p"]
 
 
+def test_pods_removed_before_a_cache_was_created_are_not_nominated():
+    world = World()
+    world.cache.merge_revisions([], [("uid-gone", 5), ("uid-p", 5)], ["uid-gone"])
+    world.news()
+
+    world.cache.nominate(pods_of("gone", "p"), ["n1", "n1"], [False, False])
+
+    assert world.news() == ["nominate uid-p"]
+
+
 def test_a_cache_with_wrong_counts_differs_from_a_rebuilt_one():
     world = World()
     world.assume("p")
