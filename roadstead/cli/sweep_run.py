@@ -168,14 +168,16 @@ def _print_table(planned: ScenarioSweep, rows: Sequence[SweepRow]) -> None:
 
 
 def short_keys(keys: Sequence[str]) -> list[str]:
-    """Return the last parts of keys, each with as many as make it unique."""
+    """Return the last parts of keys, each with as many as make it unique, or with all."""
     found = []
     for key in keys:
         parts = key.split(".")
         others = [each.split(".") for each in keys if each != key]
-        count = next(
+        unique = (
             n for n in range(1, len(parts) + 1) if all(each[-n:] != parts[-n:] for each in others)
         )
+        # None is unique if the key is the end of another.
+        count = next(unique, len(parts))
         found.append(".".join(parts[-count:]))
     return found
 

@@ -8,6 +8,7 @@ from click.testing import CliRunner
 from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.cli.main import build_cli
 from roadstead.cli.sweep_progress import SweepProgress
+from roadstead.cli.sweep_run import short_keys
 from tests.scenario.files import NAMED_POD, scenario, written
 
 CONTAINER = {"name": "main", "image": "task:1", "resources": {"requests": {"cpu": "500m"}}}
@@ -80,6 +81,12 @@ def test_wrong_input_is_refused_before_anything_runs(run, path, flags, rule):
     assert result.exit_code == 2
     assert rule in result.stderr
     assert "runs done" not in result.stderr
+
+
+def test_columns_have_the_last_parts_of_keys_that_make_them_unique():
+    keys = ["sample", "workload.a.sample", "workload.b.sample", "fleet.sample", "horizon"]
+
+    assert short_keys(keys) == ["sample", "a.sample", "b.sample", "fleet.sample", "horizon"]
 
 
 def test_a_stopped_sweep_continues_to_the_same_files(run, path, tmp_path, monkeypatch):
