@@ -139,6 +139,17 @@ def test_running_pods_are_counted_without_nominations_and_keep_their_start_times
     assert world.state.started_s == {"uid-p": 70.0}
 
 
+def test_start_times_of_removed_and_outdated_pods_are_not_kept():
+    world = World()
+    starts = {f"uid-{name}": 70.0 for name in "pqr"}
+    world.cache.add_running(pods_of("p", "q"), ["n1"] * 2, 0, starts)
+    world.remove("p", revision=3)
+    world.cache.nominate([], [], [], ["uid-q"])
+    world.cache.add_running(pods_of("p"), ["n1"], 2, starts)
+
+    assert world.state.started_s == {}
+
+
 def test_a_running_pod_changes_on_its_own_node_only_and_not_by_an_older_change():
     world = World()
     world.cache.add_running(pods_of("p", "q", "gone"), ["n1"] * 3)
