@@ -219,7 +219,7 @@ class DevicePools:
             entries = self._entries_with(facts)
             del entries[name]
             if not entries:
-                self._local.pop(facts.placement.node_name, None)
+                self._local.pop(facts.placement.node_name or "", None)
             self._drop_cached(facts)
 
     def forget_node(self, node: str) -> None:
