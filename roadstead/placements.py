@@ -214,10 +214,13 @@ class Placements:
     def place(self, uid: str, node_name: str, facts: PodFacts) -> list[Delta]:
         """Place a pod on a node; it must not be placed yet."""
         assert uid not in self._node_of, f"{uid} is placed on {self._node_of[uid]} already"
+        is_counted = node_name in self.nodes
+        # First: if the store raises, nothing has changed.
+        if is_counted:
+            self.store.add_pod(node_name, facts)
         deltas = self.withdraw(uid)
-        if node_name in self.nodes:
-            deltas.append(self._count(node_name, uid, facts))
-        # Last: a store that raises has counted nothing.
+        if is_counted:
+            deltas.append(self._counted(node_name, uid, facts))
         self._pods.add(uid, node_name)
         self._facts_of[uid] = facts
         return deltas
@@ -367,6 +370,10 @@ class Placements:
     def _count(self, node_name: str, uid: str, facts: PodFacts) -> Delta:
         """Count a pod on a known node; return the delta."""
         self.store.add_pod(node_name, facts)
+        return self._counted(node_name, uid, facts)
+
+    def _counted(self, node_name: str, uid: str, facts: PodFacts) -> Delta:
+        """Return the delta of a pod that the store has counted."""
         self.counted += 1
         return self._delta(DeltaKind.ADD_POD, node_name, uid, facts)
 

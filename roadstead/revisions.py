@@ -63,6 +63,7 @@ class Revisions:
         """
         if revision == 0:
             self._last.pop(name, None)
+            self._gone.discard(name)
             return True
         if revision <= self.of(name):
             return False
@@ -90,10 +91,23 @@ class Revisions:
             self.apply_unsent_removal(name)
         return names
 
-    def merge(self, revisions: Iterable[tuple[str, int]]) -> None:
-        """Merge revisions of another instance."""
+    def merge(self, revisions: Iterable[tuple[str, int]], gone: Iterable[str] = ()) -> None:
+        """Merge revisions of another instance. gone: those of the names that `is_gone` there."""
+        gone = frozenset(gone)
         for name, revision in revisions:
-            self._record(name, max(revision, self.of(name)))
+            known = self.of(name)
+            if revision < known:
+                continue
+            # With equal revisions, an addition follows the removal, as in `apply_addition`.
+            if revision > known and name in gone:
+                self._gone.add(name)
+            elif name not in gone:
+                self._gone.discard(name)
+            self._record(name, revision)
+
+    def gone(self) -> tuple[str, ...]:
+        """Return the names that were removed with a revision and not added again, in any order."""
+        return tuple(self._gone)
 
     def all(self) -> tuple[tuple[str, int], ...]:
         """Return (name, revision) of each name, in the order in which they were recorded."""

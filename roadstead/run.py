@@ -174,7 +174,7 @@ def check_schedulers(plan: RunPlan) -> None:
     profiles = [each.scheduler_name for each in plan.config().profiles]
     for name in (*profiles, *served):
         if name not in served:
-            problem = f"names no scheduler for it: its pods would wait for ever. Say {name}: 1"
+            problem = f"names no scheduler for it: its pods would wait for ever; add {name}: 1"
         elif name not in profiles:
             problem = f"there is no such profile (there is {', '.join(profiles)})"
         else:

@@ -69,6 +69,32 @@ def test_revisions_of_another_process_are_merged():
     assert other.of("n1") == 7
 
 
+def test_removed_names_of_another_process_are_merged():
+    known, other = Revisions(), Revisions()
+    for name, revision in (("gone", 3), ("back", 3), ("newer", 2), ("again", 3)):
+        other.apply_removal(name, revision)
+    known.apply_addition("back", 3)
+    known.apply_removal("newer", 2)
+    known.apply_addition("newer", 4)
+    known.apply_removal("again", 3)
+    other.apply_addition("again", 3)
+
+    known.merge(other.all(), other.gone())
+
+    gone = [name for name in ("gone", "back", "newer", "again") if known.is_gone(name)]
+    assert gone == ["gone"] == list(known.gone())
+
+
+def test_a_removal_without_a_revision_leaves_no_trace():
+    known = Revisions()
+    known.apply_removal("n1", 3)
+    known.apply_removal("n1")
+
+    assert not known.is_gone("n1")
+    known.apply_unsent_removal("n1")
+    assert known.all() == (("n1", 1),)
+
+
 def test_the_number_of_remembered_revisions_is_bounded(monkeypatch):
     monkeypatch.setattr(revisions_module, "MAX_REMEMBERED", 2)
     known = Revisions()

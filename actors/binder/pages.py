@@ -31,7 +31,8 @@ class BinderPages:
 
     def revisions(self) -> LastRevisions:
         """Return the last revision (`roadstead/revisions.py`) of each node and pod that changed."""
-        return LastRevisions(self._binder.node_revisions.all(), self._binder.pod_revisions.all())
+        nodes, pods = self._binder.node_revisions, self._binder.pod_revisions
+        return LastRevisions(nodes.all(), pods.all(), pods.gone())
 
     def nodes_page(self, request: PageRequest) -> NodesPage:
         """Return nodes in the order in which they were added."""

@@ -127,7 +127,7 @@ class CacheActor:
 
     async def merge_revisions(self, known: LastRevisions) -> Nothing:
         """Store revisions, so that older messages about nodes and pods are ignored."""
-        self._cache.merge_revisions(known.nodes, known.pods)
+        self._cache.merge_revisions(known.nodes, known.pods, known.gone)
         return NOTHING
 
     async def restream(self, request: Restream) -> Nothing:

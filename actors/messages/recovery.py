@@ -142,10 +142,14 @@ class Differences:
 
 @dataclass(frozen=True, slots=True)
 class LastRevisions:
-    """Binder → supervisor → cache: last revision by name and UID; see `roadstead/revisions.py`."""
+    """Binder → supervisor → cache: last revision by name and UID; see `roadstead/revisions.py`.
+
+    gone: UIDs of the pods that were removed.
+    """
 
     nodes: tuple[tuple[str, int], ...]
     pods: tuple[tuple[str, int], ...]
+    gone: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

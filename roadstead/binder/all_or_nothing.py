@@ -58,8 +58,10 @@ def refused_groups(
 
 def _required_counts(requests: Sequence[BindRequest], missing: Missing) -> dict[_Group, int]:
     """Return how many pods of each group must be committed; omit groups that need none."""
-    gangs = {key: missing(r.facts) for r in requests if (key := group_key(r.facts)) is not None}
-    required: dict[_Group, int] = {key: needed for key, needed in gangs.items() if needed}
+    # Once for each gang, because `missing` looks at all pods.
+    gangs = {key: r.facts for r in requests if (key := group_key(r.facts)) is not None}
+    counts = {key: missing(facts) for key, facts in gangs.items()}
+    required: dict[_Group, int] = {key: needed for key, needed in counts.items() if needed}
     required |= Counter(each.transaction for each in requests if each.transaction)
     return required
 

@@ -115,7 +115,8 @@ class BinderJournal:
         elif kind in (RecordKind.NODE, RecordKind.NODE_GONE):
             self._node_revisions.merge((r.node_name, r.epoch) for r in records if r.epoch)
         elif kind in (RecordKind.ADD, RecordKind.DELETE):
-            self._pod_revisions.merge((r.uid, r.epoch) for r in records if r.epoch)
+            gone = records.uids if kind is RecordKind.DELETE else ()
+            self._pod_revisions.merge(((r.uid, r.epoch) for r in records if r.epoch), gone)
 
     def describe(
         self, subject: Subject, kind: RecordKind = RecordKind.CLUSTER

@@ -103,6 +103,7 @@ class BinderStore:
         commands: list[BinderCommand] = []
         if self.placements.are_unknown(nodes):
             self.placements.add_nodes(nodes)
+            self.row_versions.added(nodes.names)
             if self._journals_all:
                 for facts in nodes:
                     commands += self._journal_record(RecordKind.NODE, facts.name, facts, revision)
@@ -116,10 +117,10 @@ class BinderStore:
         self._check_running()
         known = self.placements.nodes.get(facts.name, facts)
         self.placements.update_node(facts)
+        self.row_versions.added((facts.name,))
         is_changed = facts != known
         # The version of a changed node is the number of a record, so that a record is necessary
-        # even if no journal is kept. A new node has none: only filters refuse a decision that read
-        # a removed node of this name.
+        # even if no journal is kept. A new node has that of the removal of a node of this name.
         commands = self._journal_record(
             RecordKind.NODE, facts.name, facts, revision, force=is_changed
         )
@@ -134,7 +135,13 @@ class BinderStore:
             raise IllegalTransitionError(f"binder: node {name}: remove is not allowed: not there")
         self._check_running()
         self.placements.remove_node(name)
-        return self._journal_record(RecordKind.NODE_GONE, name, None, revision)
+        # As for a changed node: a decision that read the node must not be committed to another
+        # node of this name.
+        commands = self._journal_record(
+            RecordKind.NODE_GONE, name, None, revision, force=self.settings.checks_versions
+        )
+        self.row_versions.removed(name, self.last_lsn)
+        return commands
 
     def describe(
         self, subject: Subject, kind: RecordKind = RecordKind.CLUSTER

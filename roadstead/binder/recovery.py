@@ -335,6 +335,7 @@ class _Replay:
             assert isinstance(record.subject, NodeFacts), f"record {record.lsn} has no node"
             if record.subject.name in self._core.placements.nodes:
                 self._core.row_versions.changed(record.subject.name, record.lsn)
+            self._core.row_versions.added((record.subject.name,))
             self._core.placements.add_node(record.subject)
 
     def _remove_nodes(self, records: RecordColumns) -> None:
@@ -342,6 +343,7 @@ class _Replay:
             # A snapshot also has records of nodes that were removed before it.
             if record.lsn or record.node_name in self._core.placements.nodes:
                 self._core.placements.remove_node(record.node_name)
+                self._core.row_versions.removed(record.node_name, record.lsn)
 
     def _apply_subjects(self, records: RecordColumns) -> None:
         for record in records:

@@ -10,16 +10,28 @@ Upstream: none; coarse-grained conflict detection of Omega (Schwarzkopf et al., 
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import Final
+
+MAX_REMOVED: Final = 1 << 16
+"""Removed nodes whose rows are kept; beyond it, the row of the node removed first is dropped."""
+
 _UNCHANGED = (0, "", 0)
 
 
 class RowVersions:
-    """Versions of rows by node name; 0 for a node that has not changed yet."""
+    """Versions of rows by node name; 0 for a node that has not changed yet.
 
-    __slots__ = ("_rows",)
+    The row of a removed node is kept, because a node of this name may be added again.
+    """
+
+    __slots__ = ("_removed", "_rows")
 
     def __init__(self) -> None:
         self._rows: dict[str, tuple[int, str, int]] = {}
+        # Names of removed nodes, in the order of their removal.
+        self._removed: OrderedDict[str, None] = OrderedDict()
 
     def changed(self, node_name: str, version: int, owner: str = "") -> None:
         """Note a change of a row by a record. owner: the scheduler that bound; "" for none."""
@@ -27,6 +39,20 @@ class RowVersions:
         if not owner or owner != last_owner:
             other = last
         self._rows[node_name] = version, owner, other
+
+    def removed(self, node_name: str, version: int) -> None:
+        """Note the removal of a node by a record, a change without an owner."""
+        self.changed(node_name, version)
+        self._removed[node_name] = None
+        if len(self._removed) > MAX_REMOVED:
+            oldest, _ = self._removed.popitem(last=False)
+            self._rows.pop(oldest, None)
+
+    def added(self, node_names: Iterable[str]) -> None:
+        """Keep the rows of nodes that are there again."""
+        if self._removed:
+            for name in node_names:
+                self._removed.pop(name, None)
 
     def row(self, node_name: str) -> tuple[int, str, int] | None:
         """Return the state of a row, to be restored by `restore`."""

@@ -1,7 +1,8 @@
 """Deadlines of assumptions: a heap of groups of records with lazy deletion.
 
     put(records, deadline) ──► first() ──► the record whose deadline is first
-          remove(records): deletes their tickets; records are dropped when their group is the first
+          remove(records): deletes their tickets; records are dropped when their group is the first,
+                           or when most records have no ticket
 
 The records of one `put` are one group, whose number is their ticket. Most assumptions end long
 before their deadline, so adding and removing a record only writes and deletes its ticket.
@@ -12,8 +13,12 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from roadstead.cache.pods import CacheRecord
+
+ENDED_MAX: Final = 64
+"""Number of records without a ticket that are not worth a pass over all records."""
 
 _Group = tuple[float, int, deque[CacheRecord]]
 
@@ -25,6 +30,8 @@ class AssumeDeadlines:
         self._groups: list[_Group] = []
         self._ticket_of: dict[str, int] = {}
         self._tickets = 0
+        # Number of records in all groups.
+        self._kept = 0
 
     def __len__(self) -> int:
         return len(self._ticket_of)
@@ -44,12 +51,15 @@ class AssumeDeadlines:
             record.deadline_s = deadline_s
         self._ticket_of.update(dict.fromkeys([each.uid for each in records], self._tickets))
         heapq.heappush(self._groups, (deadline_s, self._tickets, deque(records)))
+        self._kept += len(records)
 
     def remove(self, records: Sequence[CacheRecord]) -> None:
         """Remove the deadlines of records. KeyError if one has none."""
         for record in records:
             del self._ticket_of[record.uid]
         self._drop_removed()
+        if self._kept > 2 * len(self._ticket_of) + ENDED_MAX:
+            self._compact()
 
     def first(self) -> CacheRecord | None:
         """Return the record with the first deadline without removing it; None if there is none."""
@@ -61,6 +71,17 @@ class AssumeDeadlines:
             _, ticket, records = groups[0]
             while records and ticket_of.get(records[0].uid) != ticket:
                 records.popleft()
+                self._kept -= 1
             if records:
                 return
             heapq.heappop(groups)
+
+    def _compact(self) -> None:
+        """Drop all records without a ticket: the first group may wait for long."""
+        kept: list[_Group] = []
+        for deadline_s, ticket, records in self._groups:
+            waiting = deque(each for each in records if self._ticket_of.get(each.uid) == ticket)
+            if waiting:
+                kept.append((deadline_s, ticket, waiting))
+        heapq.heapify(kept)
+        self._groups, self._kept = kept, len(self._ticket_of)

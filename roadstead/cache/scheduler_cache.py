@@ -111,7 +111,9 @@ class SchedulerCache:
             for (identity, facts), node in zip(pods, nodes, strict=True)
             if self.state.pod_revisions.apply_addition(identity.uid, revision)
         ]
-        self.state.started_s.update(started_s or {})
+        if started_s:
+            uids = [each.uid for each in placements if each.uid in started_s]
+            self.state.started_s.update((uid, started_s[uid]) for uid in uids)
         self._changes.send(self._core.confirm(placements))
 
     def update_running(self, pods: Iterable[Pod], nodes: Iterable[str], revision: int = 0) -> None:
@@ -131,7 +133,10 @@ class SchedulerCache:
         self._release(uids)
 
     def _release(self, uids: Sequence[str]) -> None:
-        """Free the claims of devices of pods that ended."""
+        """Free the claims of devices of pods that ended, and forget when they started."""
+        if self.state.started_s:
+            for uid in uids:
+                self.state.started_s.pop(uid, None)
         start = len(self._volumes.log)
         self._volumes.release(uids)
         self._changes.send_storage(self._volumes.log[start:])
@@ -289,11 +294,17 @@ class SchedulerCache:
         self._changes.send_storage(self._volumes.log[start:])
 
     def merge_revisions(
-        self, nodes: Iterable[tuple[str, int]], pods: Iterable[tuple[str, int]]
+        self,
+        nodes: Iterable[tuple[str, int]],
+        pods: Iterable[tuple[str, int]],
+        gone: Iterable[str] = (),
     ) -> None:
-        """Merge revisions of nodes and pods, so that messages of lower revisions are ignored."""
+        """Merge revisions of nodes and pods, so that messages of lower revisions are ignored.
+
+        gone: UIDs of removed pods, whose nominations are ignored.
+        """
         self.state.node_revisions.merge(nodes)
-        self.state.pod_revisions.merge(pods)
+        self.state.pod_revisions.merge(pods, gone)
 
     def differences(self) -> list[str]:
         """Return the differences from a cache rebuilt from this one's state, one line each."""

@@ -129,7 +129,7 @@ def choose_workers(
         saved_s = len(classes) * (class_s * (1 - 1 / workers) - overhead_s)
         return workers if workers >= 2 and saved_s >= WORKER_START_S else 0
 
-    workers, maximum = at_most(cores.workers), at_most(MAX_WORKERS)
+    workers, maximum = at_most(cores.workers), at_most(max(MAX_WORKERS, cores.workers))
     if not maximum:
         text += "; starting workers would take longer"
     elif not workers:

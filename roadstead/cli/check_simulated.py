@@ -29,8 +29,12 @@ def check_simulated(runs: Sequence[Path], show: int, output_format: OutputFormat
         click.echo(json.dumps({"runs": documents}, indent=2))
     else:
         for each in found:
-            for violation in each.violations[: show or None]:
+            shown = each.violations[: show or None]
+            for violation in shown:
                 click.echo(f"{violation.rule}  {violation.subject}: {violation.text}")
+            if len(shown) < len(each.violations):
+                left_out = len(each.violations) - len(shown)
+                click.echo(f"... and {left_out:,} more (--show 0 for all)")
             count = len(each.violations) or "no"
             click.echo(f"{each.run}: {each.pods:,} pods checked: {count} violations")
     if any(each.violations for each in found):

@@ -168,7 +168,7 @@ def _print_table(planned: ScenarioSweep, rows: Sequence[SweepRow]) -> None:
 
 
 def short_keys(keys: Sequence[str]) -> list[str]:
-    """Return the last parts of keys, each with as many as make it unique."""
+    """Return the last parts of keys, each with as many as make it unique, or with all."""
     found = []
     for key in keys:
         parts = key.split(".")

@@ -216,8 +216,15 @@ class DevicePools:
         """Remove a slice; an unknown one changes nothing."""
         facts = self._slices.pop(name, None)
         if facts is not None:
-            del self._entries_with(facts)[name]
+            entries = self._entries_with(facts)
+            del entries[name]
+            if not entries:
+                self._local.pop(facts.placement.node_name or "", None)
             self._drop_cached(facts)
+
+    def forget_node(self, node: str) -> None:
+        """Drop the cached pools of a removed node."""
+        self._pools_of_node.pop(node, None)
 
     def seen_from(self, node: str, labels: Labels) -> tuple[Pool, ...]:
         """Return the pools of a node, in the order in which devices are tried.

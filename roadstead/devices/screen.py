@@ -91,7 +91,7 @@ class NodeScreen:
         self._code_of_key: dict[Hashable, int] = {}
         self._next_code = count()
         self._unused: list[int] = []
-        # By pool: numbers of the nodes for which it was read.
+        # By pool: numbers of the nodes for which it was read last.
         self._nodes_seeing: dict[PoolKey, set[int]] = {}
         # By `Demand.totals`, and by the key of `record`.
         self._answers: OrderedDict[Hashable, _VerdictCache] = OrderedDict()
@@ -128,6 +128,9 @@ class NodeScreen:
         self.removals += 1
         self._names[number] = None
         self._unused.append(number)
+        self._see(number, ())
+        self._pools_of[number] = None
+        self._pools.forget_node(name)
         self._mark_node(number)
 
     def verdicts(self, demand: Demand, numbers: NDArray[np.intp]) -> Verdicts:
@@ -250,10 +253,19 @@ class NodeScreen:
         assert name is not None, "a number without node sees nothing"
         pools = self._pools.seen_from(name, self._labels[number])
         if self._pools_of[number] is not pools:
-            self._pools_of[number] = pools
-            for pool in pools:
-                self._nodes_seeing.setdefault((pool.driver, pool.name), set()).add(number)
+            self._see(number, pools)
         return pools
+
+    def _see(self, number: int, pools: tuple[Pool, ...]) -> None:
+        """Note the pools that were read for a node, in place of those read before."""
+        for pool in self._pools_of[number] or ():
+            numbers = self._nodes_seeing[pool.driver, pool.name]
+            numbers.discard(number)
+            if not numbers:
+                del self._nodes_seeing[pool.driver, pool.name]
+        for pool in pools:
+            self._nodes_seeing.setdefault((pool.driver, pool.name), set()).add(number)
+        self._pools_of[number] = pools
 
     def outcomes(self, key: Hashable, numbers: NDArray[np.intp]) -> Verdicts:
         """Return the outcomes that `record` stored under a key for some nodes or equivalent ones.

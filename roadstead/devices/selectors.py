@@ -70,13 +70,13 @@ Outcome = bool | SelectorFailure
 class SelectorResults:
     """Evaluate queries, once for all devices that differ only in what the query does not read.
 
-    compile_selector: called once per expression, unless it raises.
+    compile_selector: called once per expression.
     """
 
     def __init__(self, compile_selector: Compile) -> None:
         self._compile = compile_selector
-        # By expression.
-        self._selectors: dict[str, Selector] = {}
+        # By expression: its selector, or the text of the error if it does not compile.
+        self._selectors: dict[str, Selector | str] = {}
         # By query: what it reads of a device, and outcomes by the device's parts that it reads.
         self._outcomes: dict[Query, tuple[SelectorReads, dict[Key, Outcome]]] = {}
         self._count = 0
@@ -110,12 +110,15 @@ class SelectorResults:
 
     def matches(self, expression: str, driver: str, device: DeviceFacts) -> bool | str:
         """Return whether a device matches one expression, or the text of its error."""
-        try:
-            selector = self._selectors.get(expression)
-            if selector is None:
-                selector = self._selectors[expression] = self._compile(expression)
-        except DeviceSelectorError as error:
-            return f"CEL compile error: {error}"
+        selector = self._selectors.get(expression)
+        if selector is None:
+            try:
+                selector = self._compile(expression)
+            except DeviceSelectorError as error:
+                selector = f"CEL compile error: {error}"
+            self._selectors[expression] = selector
+        if isinstance(selector, str):
+            return selector
         try:
             return selector.matches(driver, device)
         except DeviceSelectorError as error:

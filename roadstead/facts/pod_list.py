@@ -39,7 +39,10 @@ class PodList:
             yield uid, uid if key == uid else key, facts
 
     def pods(self) -> Iterator[tuple[PodIdentity, PodFacts]]:
-        """Yield each pod's identity and facts; pods of one class share one facts object."""
+        """Yield each pod's identity and facts; pods of one class share one facts object.
+
+        The identities have no start times; `starts` has them.
+        """
         classes = [decode_facts(data) for data in self.classes]
         for uid, name, index in zip(self.uids, self.names, self.class_of, strict=True):
             facts = classes[index]

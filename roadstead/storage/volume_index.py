@@ -47,7 +47,10 @@ class VolumeIndex:
             del keys[bisect_left(keys, _key(volume))]
         if volume.claim is not None:
             owner = (volume.storage_class, volume.claim.namespace, volume.claim.name)
-            del self._claimed[owner][volume.name]
+            named = self._claimed[owner]
+            del named[volume.name]
+            if not named:
+                del self._claimed[owner]
 
     def _add_claimed(self, volume: VolumeFacts) -> None:
         if volume.claim is not None:

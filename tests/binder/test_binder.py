@@ -138,6 +138,18 @@ def test_a_late_copy_does_not_bring_back_a_pod_evicted_while_waiting(is_recovere
     assert refusals(binder.bind([ask("a")])) == ["deleted"]
 
 
+def test_a_recovered_binder_knows_the_removed_pods():
+    disk = SimulatedDisk()
+    binder = binder_of("a", "b", "c", journal=FileJournal(disk))
+    binder.delete_pods(["uid-a"], revision=5)
+    binder.delete_pods(["uid-c"], revision=5)
+    binder.add_pending([keyed("c")], revision=5)
+    assert binder.pod_revisions.gone() == ("uid-a",)
+    binder.close()
+
+    assert binder_of(journal=FileJournal(disk)).pod_revisions.gone() == ("uid-a",)
+
+
 def test_pods_deleted_long_ago_are_known_by_name_only():
     binder = binder_of("a", "b", settings=BinderSettings(max_gone_remembered=1))
     for name in "ab":

@@ -396,6 +396,8 @@ def test_row_versions_and_missed_changes_equal_those_before_recovery():
         log(core.bind([BindRequest(uid, uid, f"d/{uid}", node, FACTS[0], owner, 1, 99)]))
     log(core.evict(["u2"]))
     log(core.update_node(NodeFacts("n3", labels=(("disk", "ssd"),))))
+    log(core.remove_node("n2"))
+    log(core.add_node(NodeFacts("n2")))
 
     again = versioned()
     recover(again, split_by_kind([records]))

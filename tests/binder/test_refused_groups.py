@@ -169,6 +169,18 @@ class TestGangsAndTransactions:
 
         assert outcomes(core, *of_gang) == {"token-a": "n1", "token-b": "unknown_node"}
 
+    def test_the_pods_that_a_gang_needs_are_counted_once_for_a_batch(self):
+        member = replace(SMALL, pod_group=GroupMembership("g", 2))
+        asked = []
+        core = binder("a", "b", missing=lambda facts: asked.append(facts) or 2)
+        for name in "ab":
+            core.update_pods([(f"uid-{name}", member)])
+
+        bound = outcomes(core, ask("a", facts=member), ask("b", facts=member))
+
+        assert bound == {"token-a": "n1", "token-b": "n1"}
+        assert asked == [member]
+
     def test_a_gang_that_does_not_reach_its_minimum_gets_that_reason(self):
         member = replace(SMALL, pod_group=GroupMembership("g", 2))
         core = binder("a", "b", missing=lambda facts: 2)
@@ -291,6 +303,17 @@ class TestVersions:
 
         assert refused.cause is RejectCause.VERSION
         assert refused.row_version > read
+
+    def test_a_removed_node_that_is_added_again_is_another_one(self):
+        core = binder("a", "b", checks_versions=True)
+        core.remove_node("n1")
+        core.add_node(NodeFacts("n1", allocatable=(("cpu", 900),)))
+
+        refused = committed(core, ask("a"))["token-a"]
+
+        assert refused.cause is RejectCause.VERSION
+        fresh = ask("b")._replace(read_version=refused.row_version)
+        assert outcomes(core, fresh) == {"token-b": "n1"}
 
     def test_an_identical_node_and_waiting_pods_change_no_version(self):
         core = binder("a", "b", checks_versions=True)

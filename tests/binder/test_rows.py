@@ -3,6 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from roadstead.binder import rows as rows_module
 from roadstead.binder.rows import RowVersions
 
 OWNERS = ("", "s0", "s1", "s2")
@@ -42,6 +43,18 @@ def test_changes_without_an_owner_are_new_to_everyone():
     rows.changed("n1", 2, "")
 
     assert rows.changed_by_others("n1", "s0", 1)
+
+
+def test_removed_nodes_are_changed_and_only_the_last_ones_are_remembered(monkeypatch):
+    monkeypatch.setattr(rows_module, "MAX_REMOVED", 2)
+    rows = RowVersions()
+    rows.removed("back", 1)
+    rows.added(["back", "new"])
+    for version, name in enumerate(("n1", "n2", "n3"), start=2):
+        rows.removed(name, version)
+
+    assert rows.changed_by_others("back", "s0", 0)
+    assert [rows.of(name) for name in ("back", "new", "n1", "n2", "n3")] == [1, 0, 0, 3, 4]
 
 
 @given(

@@ -1,11 +1,14 @@
 """Deadlines expire in order, and removed ones never do."""
 
 from collections import deque
+from unittest.mock import patch
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roadstead.cache.deadlines import AssumeDeadlines
+from roadstead.cache import deadlines as deadlines_module
+from roadstead.cache.deadlines import ENDED_MAX, AssumeDeadlines
 from roadstead.cache.pods import CacheRecord
 from roadstead.facts.pod import PodFacts
 from tests.inside import objects_in
@@ -55,13 +58,35 @@ def test_empty_groups_are_not_kept():
     assert objects_in(deadlines, CacheRecord) == objects_in(deadlines, deque) == []
 
 
+def test_ended_records_do_not_wait_for_the_first_deadline():
+    deadlines = AssumeDeadlines()
+    first, last = records("first", "last")
+    deadlines.put([first], 1.0)
+    for number in range(10 * ENDED_MAX):
+        group = records(f"a{number}", f"b{number}")
+        deadlines.put(group, 2.0)
+        deadlines.remove(group)
+    deadlines.put([last], 2.0)
+
+    assert len(objects_in(deadlines, CacheRecord)) <= ENDED_MAX + 6
+    assert deadlines.first() is first
+    deadlines.remove([first])
+    assert deadlines.first() is last
+
+
 steps = st.lists(
     st.tuples(st.integers(0, 4), st.lists(st.integers(0, 5), unique=True, max_size=4)), max_size=30
 )
 
 
+@pytest.mark.parametrize("ended_max", [ENDED_MAX, 0])
 @given(steps)
-def test_deadlines_agree_with_a_sorted_list(steps):
+def test_deadlines_agree_with_a_sorted_list(ended_max, steps):
+    with patch.object(deadlines_module, "ENDED_MAX", ended_max):
+        check_against_sorted_list(steps)
+
+
+def check_against_sorted_list(steps):
     deadlines, model = AssumeDeadlines(), {}
     known = records(*map(str, range(6)))
     for turn, (deadline_s, numbers) in enumerate(steps):

@@ -3,6 +3,7 @@ contents.
 """
 
 from collections import Counter
+from unittest.mock import patch
 
 import pytest
 
@@ -96,6 +97,19 @@ def test_a_pod_is_placed_once():
     placements.place("u1", "n1", SMALL)
     with pytest.raises(AssertionError, match="u1 is placed on n1 already"):
         placements.place("u1", "n1", SMALL)
+
+
+def test_a_store_that_raises_leaves_the_nomination_of_the_pod():
+    placements, store = placements_with("n1", "n2")
+    placements.nominate("u1", "n2", SMALL)
+    version = placements.version
+
+    with patch.object(store, "add_pod", side_effect=OverflowError), pytest.raises(OverflowError):
+        placements.place("u1", "n1", SMALL)
+
+    assert placements.nominated == {"u1": ("n2", SMALL)}
+    assert (placements.version, placements.node_of("u1")) == (version, None)
+    assert kinds(placements.place("u1", "n1", SMALL)) == [("withdraw", "u1"), ("add_pod", "u1")]
 
 
 def test_a_removed_pod_leaves_no_trace():

@@ -139,6 +139,17 @@ def test_running_pods_are_counted_without_nominations_and_keep_their_start_times
     assert world.state.started_s == {"uid-p": 70.0}
 
 
+def test_start_times_of_removed_and_outdated_pods_are_not_kept():
+    world = World()
+    starts = {f"uid-{name}": 70.0 for name in "pqr"}
+    world.cache.add_running(pods_of("p", "q"), ["n1"] * 2, 0, starts)
+    world.remove("p", revision=3)
+    world.cache.nominate([], [], [], ["uid-q"])
+    world.cache.add_running(pods_of("p"), ["n1"], 2, starts)
+
+    assert world.state.started_s == {}
+
+
 def test_a_running_pod_changes_on_its_own_node_only_and_not_by_an_older_change():
     world = World()
     world.cache.add_running(pods_of("p", "q", "gone"), ["n1"] * 3)
@@ -353,6 +364,16 @@ def test_changes_older_than_the_known_revisions_are_ignored():
     world.cache.add_running(pods_of("p"), ["n1"], 5)
 
     assert world.news() == ["add_pod uid-p"]
+
+
+def test_pods_removed_before_a_cache_was_created_are_not_nominated():
+    world = World()
+    world.cache.merge_revisions([], [("uid-gone", 5), ("uid-p", 5)], ["uid-gone"])
+    world.news()
+
+    world.cache.nominate(pods_of("gone", "p"), ["n1", "n1"], [False, False])
+
+    assert world.news() == ["nominate uid-p"]
 
 
 def test_a_cache_with_wrong_counts_differs_from_a_rebuilt_one():

@@ -92,6 +92,17 @@ def test_on_a_cluster_more_workers_may_be_added_up_to_the_number_that_pays(
     assert chosen.why.endswith(why)
 
 
+def test_more_workers_than_a_cluster_may_have_can_pay_on_one_machine(monkeypatch):
+    monkeypatch.setattr(auto_workers, "WORKER_START_S", 0.987)
+    monkeypatch.setattr(auto_workers, "MIN_PLUGINS_S", 0.0001)
+
+    chosen = choose_workers(
+        plan_with("LikesFewPods"), fleet(kinds=1), free(100), clock_s=ticking(1.0)
+    )
+
+    assert (chosen.workers, chosen.why.split("; ")[1:]) == (100, ["number of shapes: 1"])
+
+
 @pytest.mark.parametrize(
     ("room", "workers_max", "note"),
     [

@@ -6,10 +6,14 @@ import zlib
 from pathlib import Path
 
 import pytest
+from click.exceptions import Exit
 from click.testing import CliRunner
 
 from roadstead.actors.runs.launch import ActorLauncher
+from roadstead.api.run_check import RunCheck
+from roadstead.cli import check_simulated
 from roadstead.cli.main import build_cli
+from roadstead.invariants.simulated_rows import RunViolation
 from roadstead.journal import JournalRecord, RecordKind
 from roadstead.journal.disk import RealDisk
 from roadstead.journal.files import FileJournal
@@ -310,3 +314,17 @@ def test_a_journal_of_an_earlier_release_is_compared_with_its_placements(run, tm
     assert "5 bound pods compared with the written placements" in whole.stdout
     assert "a torn end; left out from offset" in spoiled.stdout
     assert "but not in the journal" in spoiled.stdout
+
+
+def test_the_violations_of_a_simulated_run_that_are_not_shown_are_counted(monkeypatch, capsys):
+    found = tuple(RunViolation("once", f"pod {number}", "is twice") for number in range(3))
+    monkeypatch.setattr(check_simulated, "check_folder", lambda run: RunCheck(run, 9, found))
+
+    with pytest.raises(Exit):
+        check_simulated.check_simulated([Path("run")], 1, "text")
+
+    assert capsys.readouterr().out.splitlines() == [
+        "once  pod 0: is twice",
+        "... and 2 more (--show 0 for all)",
+        "run: 9 pods checked: 3 violations",
+    ]

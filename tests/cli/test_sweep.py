@@ -88,6 +88,12 @@ def test_wrong_input_is_refused_before_anything_runs(run, path, flags, rule):
     assert "runs done" not in result.stderr
 
 
+def test_columns_have_the_last_parts_of_keys_that_make_them_unique():
+    keys = ["sample", "workload.a.sample", "workload.b.sample", "fleet.sample", "horizon"]
+
+    assert short_keys(keys) == ["sample", "a.sample", "b.sample", "fleet.sample", "horizon"]
+
+
 def test_a_stopped_sweep_continues_to_the_same_files(run, path, tmp_path, monkeypatch):
     whole, halves = tmp_path / "whole", tmp_path / "halves"
     assert run("sweep", path, *RATES, "--jobs", 1, "-o", whole).exit_code == 0

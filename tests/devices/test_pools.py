@@ -6,6 +6,7 @@ from roadstead.devices import AllocationError, DeviceGates, DevicePools
 from roadstead.facts.devices import Placement
 from roadstead.facts.selectors import NodeSelectorTerm, Requirement
 from tests.devices.making import EVERYWHERE, HERE, NODE, device, slice_of
+from tests.inside import objects_in
 
 ELSEWHERE = Placement(node_name="n1")
 ZONE_A = Placement(terms=(NodeSelectorTerm((Requirement("zone", "In", ("a",)),)),))
@@ -128,6 +129,18 @@ class TestChanges:
         assert pools.seen_from("n1", ()) is not theirs
         pools.put(slice_of(device("d"), name="s2", pool="p2", place=EVERYWHERE))
         assert pools.seen_from(NODE, ()) is not mine
+
+    def test_removed_slices_and_nodes_are_not_remembered(self):
+        pools = pools_of()
+        for number in range(3):
+            node = f"n{number}"
+            pools.put(slice_of(device("a"), name=f"s{number}", place=Placement(node_name=node)))
+            pools.seen_from(node, ())
+            pools.remove(f"s{number}")
+            pools.seen_from(node, ())
+            pools.forget_node(node)
+        # The slices' devices stay for a time, up to a bound.
+        assert [each for each in objects_in(pools, str) if each[:1] in ("n", "s")] == []
 
     def test_an_equal_slice_changes_nothing(self):
         pools = pools_of(slice_of(device("a")))

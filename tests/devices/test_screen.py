@@ -22,6 +22,7 @@ from tests.devices.making import (
     request,
     slice_of,
 )
+from tests.inside import objects_in
 
 EACH = np.arange(2)
 NO, YES, UNKNOWN = (each.value for each in (Verdict.NO, Verdict.YES, Verdict.UNKNOWN))
@@ -228,6 +229,23 @@ def test_only_asked_nodes_are_screened_and_changes_are_logged_by_number():
     assert made.nodes.changes.since(position) == [first]
     assert made.screen(plan, np.array([second])).tolist() == [YES]
     assert made.screen(plan, np.array([first])).tolist() == [NO]
+
+
+def test_removed_nodes_and_their_pools_are_not_remembered():
+    made = two_nodes(on("n0", device("a")))
+    plan = made.plan((claim(request()),))
+    for name in ("new-1", "new-2"):
+        made.pools.put(on(name, device("a")))
+        (number,) = made.nodes.numbers([(name, ())])
+        assert made.screen(plan, np.array([number])).tolist() == [YES]
+        made.pools.remove(name)
+        assert made.screen(plan, np.array([number])).tolist() == [NO]
+        made.pools.put(on(name, device("a")))
+        assert made.screen(plan, np.array([number])).tolist() == [YES]
+        made.nodes.remove(name)
+        made.pools.remove(name)
+
+    assert not {"new-1", "new-2"}.intersection(objects_in(made.nodes, str))
 
 
 def test_outcomes_are_those_of_like_nodes_until_their_devices_differ():

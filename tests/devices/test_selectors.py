@@ -96,10 +96,13 @@ class TestResults:
         assert len(compiled) == 3, "every expression is compiled once"
 
     def test_a_failure_names_its_selector(self):
-        results, _ = self.results()
+        results, compiled = self.results()
         query = query_of(("true", "1"), ())
         failure = SelectorFailure(True, 1, "CEL compile error: compilation failed")
         assert results.evaluate(query, GPU, device("x")) == failure
+        assert results.evaluate(query, GPU, device("y", model="b")) == failure
+        assert results.matches("1", GPU, device("z")) == failure.text
+        assert compiled == ["true", "1"], "an expression that does not compile is tried once"
         query = query_of(("true",), (model_is("a"),))
         failure = SelectorFailure(False, 0, "CEL runtime error: no such key: model")
         assert results.evaluate(query, GPU, device("x")) == failure

@@ -157,6 +157,7 @@ def _replay(binder, binds, lsn, kind, uid, key, node, token, owner, epoch, facts
     elif kind == "node_gone":
         if lsn or node in binder.nodes:
             del binder.nodes[node]
+            binder.changed(node, lsn)
     elif facts == EPOCH_MARK:
         binder.fence(owner, epoch)
     elif facts == VOID_MARK:

@@ -465,7 +465,10 @@ class ShadowBinder(PlainBinder):
 
     def _remove_node(self, name, revision=0):
         del self.nodes[name]
-        return journaled(self._journal(RecordKind.NODE_GONE, name, None, revision))
+        is_due = self.settings.checks_versions
+        records = self._journal(RecordKind.NODE_GONE, name, None, revision, is_due=is_due)
+        self.changed(name, self.last_lsn)
+        return journaled(records)
 
     def _describe(self, subject, kind=RecordKind.CLUSTER):
         return journaled(self._journal(kind, "", subject))

@@ -10,14 +10,13 @@ import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
 from roadstead.cli.plugin.outcome import Check, CheckOutcome, failed_check
 from roadstead.cli.plugin.plugin_under_test import PluginUnderTest
 from roadstead.cli.plugin.samples import SampleFleet
-from roadstead.facts.node import HOSTNAME_LABEL, NodeFacts
+from roadstead.facts.node import renamed_node
 from roadstead.framework.guarded import PluginFailure
 from roadstead.framework.plugin import EnqueueExtensions
 from roadstead.framework.plugin_calls import RUNNING_CALLS, PluginCall
@@ -93,15 +92,9 @@ def _run_and_change(run: LocalRun, fleet: SampleFleet) -> None:
     run.run(0.0)
     bound = [*run.placements()]
     run.delete_pods(bound[::DELETED_EVERY])
-    run.add_nodes([_renamed_copy(fleet.nodes[0])])
+    node = fleet.nodes[0]
+    run.add_nodes([renamed_node(node, f"{node.name}-new")])
     run.run(AFTER_BACKOFF_S)
-
-
-def _renamed_copy(node: NodeFacts) -> NodeFacts:
-    """Return a copy of the node with another name."""
-    name = f"{node.name}-new"
-    labels = tuple((key, name if key == HOSTNAME_LABEL else value) for key, value in node.labels)
-    return replace(node, name=name, labels=labels)
 
 
 @contextmanager
