@@ -35,6 +35,7 @@ from roadstead.nodes.pod_class import PodClasses
 from roadstead.run import RunPlan, build_node_search, build_profiles
 from roadstead.scheduler.metrics import SchedulerMetrics
 from roadstead.scheduler.scheduler import Scheduler
+from roadstead.scheduler.scores import Scores
 from roadstead.scheduler.volumes import SchedulerVolumes
 
 
@@ -75,12 +76,14 @@ class SchedulerActor:
             partition = Partition(settings, index_of(name), self._nodes.partition_of)
         limit_batch = None if self._scorers is None else self._scorers.limit_batch
         self.core = AttemptsCore(name, epoch, profiles)
+        self._scores = Scores()
         self._scheduler = Scheduler(
             self.core,
             CycleParts(self._nodes, settings, profiles, self._node_search, partition, limit_batch),
             *(volumes, extenders, classes, self.members),
             profile=settings.scheduler_profiles[index_of(name)],
             on_failure=self._log_failure,
+            scores=self._scores,
         )
         self._peers = Peers(name, epoch, directory, settings.deadlines.call_s)
         self._driver = Driver(
@@ -183,8 +186,8 @@ class SchedulerActor:
 
     async def scores(self, request: PageRequest) -> ScorePage:
         """Return one page of the scores of the chosen nodes."""
-        scores = self._scheduler.scores
-        return ScorePage(*scores.page(request.start, request.count), len(scores))
+        page = self._scores.page(request.start, request.count)
+        return ScorePage(*page, len(self._scores))
 
     async def status(self, _: Nothing) -> ActorStatus:
         counts = self.core.counts()

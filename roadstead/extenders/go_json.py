@@ -68,7 +68,7 @@ class _Scanner:
             return self._string(at + 1)
         if char in _LITERALS:
             return self._literal(at, _LITERALS[char])
-        if char == "-" or char.isdecimal():
+        if char in "-0123456789":
             return self._number(at)
         raise self._wrong(at, "looking for beginning of value")
 

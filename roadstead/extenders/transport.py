@@ -3,6 +3,8 @@
 Each call has its own connection. Proxies in the environment are not used, redirects are not
 followed, and certificates are verified unless the configuration says `insecure`. One deadline holds
 for the whole call: when it passes, the socket is shut down even while the reply is being received.
+A call may end later before it is connected: the lookup of the host's name has no limit of its own,
+and each of its addresses is tried for up to the timeout.
 Errors have the texts of Go's net/http.
 
 Upstream: pkg/scheduler/extender.go (makeTransport, send).

@@ -184,7 +184,7 @@ class Devices:
             return
         claims = [
             each
-            for each in self.claims.values()
+            for each in map(self.claims.__getitem__, self._keys_of_pod.get(uid, ()))
             if each.is_for_extended_resources and each.owner_uid == uid
         ]
         if len(claims) != 1:

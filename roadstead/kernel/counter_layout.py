@@ -206,7 +206,8 @@ def lay_out_counters(
         spread=np.zeros(rows, np.int64),
         affinity=np.zeros(rows, np.int64),
         total=np.zeros(rows, np.int32),
-        topology_weights=_topology_weights(rows + 3),
+        # Rounded up to a power of two, so that few fleet sizes need arrays of their own.
+        topology_weights=_topology_weights(1 << (rows + 2).bit_length()),
         clock=np.zeros(1, np.int64),
         cells=no_cells(0),
     )

@@ -77,7 +77,7 @@ class OmegaModel:
     staleness_s: float = 0.0
     sample: int = 0
     batch: int = 1
-    horizon_s: float = 21_600.0
+    horizon_s: float = 14_400.0
 
     @property
     def score(self) -> Score:

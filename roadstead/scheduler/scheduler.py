@@ -51,7 +51,8 @@ class Scheduler:
 
     core: has the leased pods and their attempts. parts: parts of its cycle; the driver keeps their
     node table up to date. profile: scheduler name of the pods that it leases, "" for all.
-    on_failure: see `Performer`.
+    on_failure: see `Performer`. scores: record the scores of all decisions; None if nobody reads
+    them, as they need more memory with each decision.
     """
 
     def __init__(
@@ -65,12 +66,13 @@ class Scheduler:
         *,
         profile: str = "",
         on_failure: Callable[[PodReport], None],
+        scores: Scores | None = None,
     ) -> None:
         settings, latency = parts.settings, SimulatedLatency(parts.settings.decision_time)
         self.core = core
         self.cycle = SchedulingCycle(parts, latency)
         self.performer = Performer(core, settings, volumes, extenders, on_failure)
-        self.scores = Scores()
+        self.scores = scores
         self.leasing = Leasing(
             *(core, self.performer, settings, parts.profiles, classes, members),
             profile=profile,
@@ -115,7 +117,8 @@ class Scheduler:
             return BatchDone(len(pods), retry_reason=retry_reason)
         decisions, _ = decided
         performer.metrics.decided += len(decisions)
-        self.scores.record(decisions)
+        if self.scores is not None:
+            self.scores.record(decisions)
         yield from performer.perform(self.core.decided(decisions, scope.builder.row_versions))
         placed = sum(decision.node_name is not None for decision in decisions)
         return BatchDone(len(pods), len(decisions), placed)

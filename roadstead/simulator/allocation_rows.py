@@ -7,7 +7,7 @@ then the allocation may be undone.
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
@@ -73,6 +73,8 @@ class AllocationRows:
         self._recorded: dict[str, DeviceClaimFacts] = {}
         # By UID, of pods that reserve claims: when a claim is freed, its pod may not be found.
         self._pod_numbers: dict[str, int] = {}
+        # By UID, of these pods: the number of recorded claims that they reserve.
+        self._reserved: Counter[str] = Counter()
 
     def changed(
         self, world: RecordedWorld, claims: Sequence[DeviceClaimFacts], removed: Sequence[str]
@@ -99,6 +101,11 @@ class AllocationRows:
         remaining = {each.uid for each in after.reserved_for} if after is not None else set()
         removed = [each.uid for each in before.reserved_for if each.uid not in remaining]
         numbers = [self._pod_numbers.get(uid) for uid in removed]
+        for uid in removed:
+            self._reserved[uid] -= 1
+            if self._reserved[uid] <= 0:
+                del self._reserved[uid]
+                self._pod_numbers.pop(uid, None)
         for number in numbers:
             yield (now_us, UNRESERVED, before.key, number, None, *_NO_DEVICE)
         if _results(before) != _results(after):
@@ -113,6 +120,7 @@ class AllocationRows:
         known = {each.uid for each in before.reserved_for} if before is not None else set()
         new = [each.uid for each in after.reserved_for if each.uid not in known]
         for uid in new:
+            self._reserved[uid] += 1
             if (pod := world.pods.get(uid)) is not None:
                 self._pod_numbers[uid] = pod.number
         pods = [(self._pod_numbers.get(uid), world.cluster.node_of(uid)) for uid in new]

@@ -2,7 +2,7 @@
 
 States and events, as `scripts/diagrams.py` draws them from `simulator.simulated_pods.TABLE`:
 
-    PENDING     ── bind ──► BOUND   ── finish, vanish ──► ENDED
+    PENDING     ── bind ──► BOUND   ── vanish ──► ENDED
     BOUND       ── start ──► RUNNING   ── terminate ──► TERMINATING   ── vanish ──► ENDED
     RUNNING     ── terminate ──► TERMINATING   ── finish, vanish ──► ENDED
     TERMINATING ── finish, vanish ──► ENDED
@@ -69,7 +69,6 @@ TABLE: Final[TransitionTable[LifeState, LifeEvent]] = TransitionTable(
     "pod life",
     {
         (_S.PENDING, _E.BIND): _S.BOUND,
-        (_S.PENDING, _E.FINISH): _S.ENDED,
         (_S.PENDING, _E.VANISH): _S.ENDED,
         (_S.BOUND, _E.START): _S.RUNNING,
         (_S.BOUND, _E.TERMINATE): _S.TERMINATING,

@@ -42,6 +42,7 @@ def test_a_truncated_value_has_an_unexpected_end(value, data):
         ("not json", "invalid character 'o' in literal null (expecting 'u')"),
         ("<html>", "invalid character '<' looking for beginning of value"),
         ("é", "invalid character 'Ã' looking for beginning of value"),
+        ("\u0663", "invalid character 'Ù' looking for beginning of value"),
         ("{a}", "invalid character 'a' looking for beginning of object key string"),
         ('{"a" 1}', "invalid character '1' after object key"),
         ('{"a":1 "b"}', "invalid character '\"' after object key:value pair"),

@@ -1,5 +1,6 @@
 """Loading compiled code, and the equality of the code and its source."""
 
+import ast
 import importlib
 import os
 import sys
@@ -130,6 +131,11 @@ def test_numba_is_not_imported_if_the_working_directory_would_configure_it(monke
 
 
 def test_machine_code_older_than_its_sources_is_removed(monkeypatch, tmp_path):
+    constants = tmp_path / "framework" / "tie_break.py"
+    constants.parent.mkdir()
+    constants.write_text("")
+    tmp_path = tmp_path / "kernel"
+    tmp_path.mkdir()
     (tmp_path / "compiled_of_the_test.py").write_text(
         "from roadstead.kernel.jit import compiled\n@compiled\ndef decide_pods(n): return n\n"
     )
@@ -160,6 +166,31 @@ def test_one_folder_has_all_machine_code_and_all_its_sources_are_known():
 
     assert {each.stats.cache_path for each in functions} == {kept, None}
     assert {Path(each.py_func.__code__.co_filename) for each in functions} <= set(sources)
+    constants = {
+        path
+        for each in functions
+        for name in each.py_func.__code__.co_names
+        if isinstance(each.py_func.__globals__.get(name), (int, float, np.number))
+        for path in origins(sys.modules[each.py_func.__module__], name)
+    }
+    assert constants <= set(sources)
+
+
+def origins(module, name):
+    """Yield the files whose text determines a constant of a module."""
+    yield Path(module.__file__)
+    for line in ast.parse(Path(module.__file__).read_text()).body:
+        match line:
+            case ast.ImportFrom(module=other, names=names) if name in {each.name for each in names}:
+                yield from origins(importlib.import_module(other), name)
+            case ast.Assign(targets=[target], value=value):
+                if name in names_of(target):
+                    for each in names_of(value) - {name}:
+                        yield from origins(module, each)
+
+
+def names_of(expression):
+    return {each.id for each in ast.walk(expression) if isinstance(each, ast.Name)}
 
 
 def test_a_temporary_folder_is_the_cache_if_no_other_can_be_written(monkeypatch):

@@ -252,3 +252,14 @@ def test_too_many_counts_are_left_to_the_plugins(monkeypatch, kind):
     assert counters_of(fleet([]), facts) is None
     monkeypatch.setattr("roadstead.kernel.counter_layout.MAX_COUNTS", 100)
     assert counters_of(fleet([]), facts) is not None
+
+
+def test_fleets_of_many_sizes_share_few_arrays_of_weights():
+    facts = pod(labels=WEB, **RELATED["hard spread"])
+    table, weights = table_of(), {}
+    for number in range(30):
+        table.add_node(fleets.host(number, ZONES[0]))
+        counters = counters_of(table, facts)
+        weights[id(counters.topology_weights)] = counters.topology_weights
+
+    assert [len(each) for each in weights.values()] == [4, 8, 16, 32, 64]

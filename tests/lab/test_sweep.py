@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from roadstead.lab import omega, parsync, policies
 from roadstead.lab.presets import PRESETS
 from roadstead.lab.statistics import Band, band
 from roadstead.lab.studies import EXTRA_SLOTS, MODEL_STUDIES, OMEGA, POLICIES, Parameter, Study
@@ -35,6 +36,20 @@ def refusal(*args, **named):
 def metrics_of(sweep, count=None):
     """The metrics of the first `count` runs, by their place."""
     return dict(enumerate(sweep.study.run(*run) for run in sweep.runs()[:count]))
+
+
+@pytest.mark.parametrize(
+    ("study", "module", "run", "model"),
+    [
+        (OMEGA, omega, "simulate", omega.OmegaModel()),
+        (EXTRA_SLOTS, parsync, "extra_slots", parsync.GapModel()),
+        (POLICIES, policies, "simulate", policies.PolicyModel()),
+    ],
+)
+def test_a_study_and_its_model_have_the_same_defaults(monkeypatch, study, module, run, model):
+    monkeypatch.setattr(module, run, lambda made, seed: {"is_same": float(made == model)})
+
+    assert study.run(study.complete({}), 0) == {"is_same": 1.0}
 
 
 def test_one_repeat_has_no_band():

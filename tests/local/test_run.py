@@ -151,6 +151,13 @@ def test_a_batch_whose_changes_do_not_arrive_begins_again_and_its_time_counts(mo
     assert run.run(0.0) == 1
 
 
+def test_a_local_run_keeps_no_scores_as_nothing_reads_them():
+    run = local(plan_of(), inputs_of([node("n1"), node("n2")], pods_of("a")))
+
+    assert len(run.placements()) == 1
+    assert run.scheduler.scores is None
+
+
 def test_the_checker_finds_no_error_in_the_journal_of_a_local_run():
     disk = SimulatedDisk()
     journal = FileJournal(disk)

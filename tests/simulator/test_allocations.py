@@ -2,6 +2,8 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
+from weakref import WeakSet
 
 import pytest
 
@@ -21,6 +23,7 @@ from roadstead.facts.devices import (
     DevicesFacts,
 )
 from roadstead.facts.pod import PodClaim, PodIdentity
+from roadstead.simulator.allocation_rows import AllocationRows
 from roadstead.simulator.scenario import DecisionDelay, InitialPod, PodLifecycle
 from tests.builders import node, pod
 from tests.devices.fleet import CLASS, DRIVER, GPU, SERVING, asking, claim, slice_of
@@ -172,3 +175,28 @@ def test_claims_of_pods_that_run_at_the_start_end_with_them(tmp_path):
     ]
     assert rows[2][2:6] == ("default/a-gpu", 1, "n1", "d1")
     assert asked(tmp_path, "SELECT uid FROM pods WHERE number = 0") == [("u-1",)]
+
+
+def test_pods_whose_last_claim_is_freed_are_forgotten():
+    class Uid(str):
+        """A text to which there can be weak references."""
+
+    rows, kept, seen = AllocationRows(), WeakSet(), []
+    world = SimpleNamespace(now_us=7, cluster=SimpleNamespace(node_of=lambda uid: "n1"))
+    for number in range(3):
+        uid = Uid(f"u{number}")
+        kept.add(uid)
+        world.pods = {uid: SimpleNamespace(number=number)}
+        used = [
+            replace(claim(name), reserved_for=(Consumer("pods", "p", uid),)) for name in ("a", "b")
+        ]
+        changes = (used, ()), ((), ["default/a"]), ((), ["default/b"])
+        for step, (changed, removed) in enumerate(changes):
+            seen += [row[1:5] for row in rows.changed(world, changed, removed) if step]
+        del uid, used, changes, changed, removed
+        world.pods = {}
+
+    assert seen == [
+        ("unreserved", f"default/{name}", number, None) for number in range(3) for name in "ab"
+    ]
+    assert len(kept) == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from weakref import WeakSet
 
 import pytest
 from hypothesis import given
@@ -138,6 +139,25 @@ def test_a_pod_counts_while_it_runs_on_a_node_that_is_ready():
 
     assert seen == [0, 1, 0, 1, 0]
     assert budgets.recount(0) is None, "nothing changed"
+
+
+def test_labels_of_former_pods_are_not_kept_without_bound(monkeypatch):
+    class Value(str):
+        """A text to which there can be weak references."""
+
+    monkeypatch.setattr("roadstead.simulator.nodes.budgets.MAX_CACHED_LABELS", 2)
+    budgets = Budgets([budget(min_available=Share(1))])
+    kept = WeakSet()
+    for number in range(7):
+        value = Value(number)
+        kept.add(value)
+        facts = PodFacts(labels=(*WEB, ("index", value)))
+        budgets.count(life_of(f"p{number}", facts), is_node_ready=True)
+        del value, facts
+
+    assert len(kept) <= 2
+    (found,) = budgets.recount(0)
+    assert found.disruptions_allowed == 6
 
 
 def test_evictions_are_refused_for_running_pods_only():

@@ -19,6 +19,9 @@ from roadstead.simulator.times import NEVER_US
 UNSCALED: Final = frozenset({"DaemonSet", "Job"})
 """Controllers without a subresource `scale`, from which upstream reads the number of replicas."""
 
+MAX_CACHED_LABELS: Final = 4096
+"""Maximum number of distinct labels whose budgets are cached, so that memory is bounded."""
+
 
 def replicas_at(plan: ControllerPlan, now_us: int) -> int | None:
     """Return the wanted replicas of a controller; None if it does not exist at the time."""
@@ -173,6 +176,8 @@ class Budgets:
         found = self._of_pods.get(key)
         if found is None:
             found = tuple(each for each in self._budgets if _selects(each.plan, facts))
+            if len(self._of_pods) >= MAX_CACHED_LABELS:
+                self._of_pods.clear()
             self._of_pods[key] = found
         return found
 
