@@ -21,6 +21,9 @@ TEXT_MAX_CHARS = 1000
 EXPONENT_SPAN_MAX = 4000
 """Limit of the zeros that are written out: quantities whose exponents differ by more are not added,
 and big decimals with a larger exponent are refused (`QuantityError`)."""
+DIGITS_MAX = 4200
+"""Most digits of an amount that is written out: Python converts no more than 4,300 to text, and
+`_canonical` may append two."""
 
 # Exponents of ten. Upstream rounds smaller fractions up to whole nanos.
 _NANO, _MILLI = -9, -3
@@ -29,6 +32,7 @@ _CACHED_MAX_CHARS = 32
 _INT64_DIGITS = 18
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 _INT32_MAX = 2**31 - 1
+_AMOUNT_LIMIT = 10**DIGITS_MAX
 # Possessive throughout: like upstream's scanner, it never backtracks, even on hostile text.
 # Sign, whole digits, digits of a fraction, suffix.
 _SPLIT = re.compile(
@@ -108,7 +112,8 @@ class Quantity:
         """Return the exact sum, in this one's format unless this is zero.
 
         Raises:
-            QuantityError: the two lie more than `EXPONENT_SPAN_MAX` digits apart.
+            QuantityError: the two lie more than `EXPONENT_SPAN_MAX` digits apart, or the sum has
+                more than `DIGITS_MAX`.
         """
         return _sum(self, other, factor=1)
 
@@ -210,7 +215,7 @@ def _parse_big(sign: str, digits: str, scale: int, notation: Format, bits: int =
 def _round_to_nano(amount: int, scale: int) -> tuple[int, int]:
     if scale >= _NANO:
         _check_span(scale)
-        return amount * _power_of_10(scale - _NANO), _NANO
+        return _checked_size(amount * _power_of_10(scale - _NANO)), _NANO
     # An amount has fewer digits than this, so that dropping more of them gives the same result.
     digits_dropped = min(_NANO - scale, 2 * TEXT_MAX_CHARS)
     return -(-amount // _power_of_10(digits_dropped)), _NANO
@@ -269,6 +274,12 @@ def _check_span(digits: int) -> None:
         raise QuantityError(f"quantities must not differ by more than {EXPONENT_SPAN_MAX} digits")
 
 
+def _checked_size(amount: int) -> int:
+    if abs(amount) >= _AMOUNT_LIMIT:
+        raise QuantityError(f"quantities must have no more than {DIGITS_MAX} digits")
+    return amount
+
+
 def _digits_before_point(quantity: Quantity) -> int:
     return len(str(abs(quantity.unscaled))) + quantity.exponent
 
@@ -291,7 +302,7 @@ def _sum(left: Quantity, right: Quantity, factor: int) -> Quantity:
         if not left.unscaled:
             return Quantity(factor * right.unscaled, right.exponent, notation)
     left_amount, right_amount, exponent = _aligned(left, right)
-    total = left_amount + factor * right_amount
+    total = _checked_size(left_amount + factor * right_amount)
     fits_int64 = all(_is_int64(each) for each in (left_amount, right_amount, total))
     is_big = left.is_big or right.is_big or not fits_int64
     return Quantity(total, exponent, notation, is_big)

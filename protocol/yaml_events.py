@@ -152,15 +152,15 @@ class YamlReader:
 
     def _read_scalar(self, event: yaml.ScalarEvent) -> None:
         self._nodes += 1
-        top = self._stack[-1] if self._stack else None
-        if top and type(top.value) is dict and top.key is None:
-            # implicit[0]: whether the scalar has neither quotes nor a tag.
-            self._start_entry(top, event.value, self._resolve(event), is_plain=event.implicit[0])
-            return
         value = self._resolve(event)
         if event.anchor:
             self._anchors[event.anchor] = (value, 1)
-        self._put(value)
+        top = self._stack[-1] if self._stack else None
+        if top and type(top.value) is dict and top.key is None:
+            # implicit[0]: whether the scalar has neither quotes nor a tag.
+            self._start_entry(top, event.value, value, is_plain=event.implicit[0])
+        else:
+            self._put(value)
 
     def _start_entry(self, top: _OpenCollection, text: str, key: object, *, is_plain: bool) -> None:
         if type(key) is not str:

@@ -106,7 +106,9 @@ class Dispatcher:
         self._transcript.note(envelope, data)
         method = METHODS.get(envelope.kind)
         if method is FENCE:
-            self._fences |= dict(from_wire(Fences, envelope.body).epochs)
+            # A copy of an earlier message may arrive late: no fence is lowered.
+            for sender, epoch in from_wire(Fences, envelope.body).epochs:
+                self._fences[sender] = max(epoch, self._fences.get(sender, 0))
             return to_wire(NOTHING)
         handler = getattr(self._actor, envelope.kind, None) if method is not None else None
         if method is None or handler is None:

@@ -45,9 +45,9 @@ CONNECTING = (0, errno.EINPROGRESS, errno.EWOULDBLOCK)
 
 
 def address_of(text: str) -> Address:
-    """Return the address that HOST:PORT names."""
+    """Return the address that HOST:PORT names; an IPv6 host is in brackets."""
     host, _, port = text.rpartition(":")
-    return host, int(port)
+    return host.removeprefix("[").removesuffix("]"), int(port)
 
 
 def connected(addresses: Mapping[str, Address], timeout_s: float) -> set[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TypeVar
 
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodClaim, PodFacts
@@ -28,6 +28,7 @@ HARD = ("NoSchedule", "NoExecute")
 """Effects of taints that exclude a pod from a node."""
 
 Edit = Callable[[PodFacts], PodFacts]
+T = TypeVar("T", PodFacts, NodeSelectorTerm)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,8 @@ def drops(facts: PodFacts) -> list[Change]:
 def _node_selector(facts: PodFacts) -> Iterator[Change]:
     yield from _drop_each(facts, "node_selector", lambda each: f"node selector {each[0]}={each[1]}")
     if len(facts.node_selector) > 1:
-        yield _without(facts, "node_selector", (), "the node selector", len(facts.node_selector))
+        edit = partial(_with, "node_selector", ())
+        yield Change("drop", "drop the node selector", edit, len(facts.node_selector))
 
 
 def _node_terms(facts: PodFacts) -> Iterator[Change]:
@@ -102,48 +104,59 @@ def _node_terms(facts: PodFacts) -> Iterator[Change]:
     for index, term in enumerate(terms):
         parts = [("expressions", each) for each in term.expressions]
         parts += [("fields", each) for each in term.fields]
-        for name, each in parts:
-            remaining: Any = tuple(other for other in getattr(term, name) if other is not each)
-            if len(parts) > 1:
-                terms_left: tuple[NodeSelectorTerm, ...] | None = (
-                    *terms[:index],
-                    replace(term, **{name: remaining}),
-                    *terms[index + 1 :],
-                )
-            # A term without requirements matches no node. Of several terms the others would
-            # remain, and they refused the node before.
-            elif len(terms) == 1:
-                terms_left = None
-            else:
-                continue
-            text = f"node affinity {_requirement(each)}"
-            yield _without(facts, "required_node_terms", terms_left, text)
+        # A term without requirements matches no node. Of several terms the others would remain, and
+        # they refused the node before.
+        if len(parts) > 1 or len(terms) == 1:
+            for name, each in parts:
+                edit = partial(_without_requirement, index, name, each)
+                yield Change("drop", f"drop node affinity {_requirement(each)}", edit)
     count = sum(len(each.expressions) + len(each.fields) for each in terms)
     if count > 1:
-        yield _without(facts, "required_node_terms", None, "the required node affinity", count)
+        edit = partial(_with, "required_node_terms", None)
+        yield Change("drop", "drop the required node affinity", edit, count)
+
+
+def _without_requirement(index: int, name: str, dropped: Requirement, facts: PodFacts) -> PodFacts:
+    """Return the facts without a requirement of the term at an index, and without an only term that
+    has none left. name: of the field of the term.
+    """
+    terms = facts.required_node_terms
+    if terms is None:
+        return facts
+    term = _removed(name, dropped, terms[index])
+    is_empty = not (term.expressions or term.fields)
+    left = None if is_empty and len(terms) == 1 else (*terms[:index], term, *terms[index + 1 :])
+    return _with("required_node_terms", left, facts)
 
 
 def _spreading(facts: PodFacts) -> Iterator[Change]:
     for each in facts.spread_constraints:
         if each.when_unsatisfiable == "DoNotSchedule":
-            rest = tuple(other for other in facts.spread_constraints if other is not each)
             text = f"topology spread constraint ({each.topology_key})"
-            yield _without(facts, "spread_constraints", rest, text)
+            yield _drop("spread_constraints", each, text)
 
 
 def _drop_each(facts: PodFacts, name: str, text_of: Callable[..., str]) -> Iterator[Change]:
     """Yield the removal of each element of a field."""
-    values = getattr(facts, name)
-    for at, each in enumerate(values):
-        yield _without(facts, name, (*values[:at], *values[at + 1 :]), text_of(each))
+    for each in getattr(facts, name):
+        yield _drop(name, each, text_of(each))
 
 
-def _without(facts: PodFacts, name: str, rest: object, text: str, size: int = 1) -> Change:
-    return Change("drop", f"drop {text}", partial(_with, name, rest), size)
+def _drop(name: str, element: object, text: str) -> Change:
+    return Change("drop", f"drop {text}", partial(_removed, name, element))
 
 
-def _with(name: str, value: object, facts: PodFacts) -> PodFacts:
-    return replace(facts, **{name: value})  # type: ignore[arg-type]
+def _removed(name: str, element: object, source: T) -> T:
+    """Return the source without an element of a field: of those that are equal, the first."""
+    left = list(getattr(source, name))
+    # Another change may have dropped the whole field.
+    if element in left:
+        left.remove(element)
+    return _with(name, tuple(left), source)
+
+
+def _with(name: str, value: object, source: T) -> T:
+    return replace(source, **{name: value})  # type: ignore[arg-type]
 
 
 def _requirement(requirement: Requirement) -> str:

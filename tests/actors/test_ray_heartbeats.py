@@ -8,6 +8,7 @@ from roadstead.actors.runtime.ray_heartbeats import (
     HEAD_LOST_BEATS,
     LOST_BEATS,
     Heartbeats,
+    address_of,
     await_loss,
     connected,
 )
@@ -101,3 +102,8 @@ def test_a_loss_is_awaited_until_enough_connections_in_a_row_failed():
     await_loss(A, 3, lambda asked, _: set(asked) if next(answers) else set(), pause=pauses.append)
 
     assert len(pauses) == 7, "two failures, one answer, three failures after the first answer"
+
+
+def test_an_ipv6_address_is_connected_to_without_its_brackets():
+    assert address_of("[::1]:6379") == ("::1", 6379)
+    assert address_of("head.example.com:6379") == ("head.example.com", 6379)

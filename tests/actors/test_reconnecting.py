@@ -55,6 +55,16 @@ async def test_messages_of_an_earlier_epoch_are_refused(runtime):
         assert await ask(runtime.find("target", stamp)) == "life 1"
 
 
+async def test_a_late_copy_of_an_older_message_lowers_no_fence(runtime):
+    await begin(runtime, "target")
+    for epoch in (3, 2):
+        fences = Fences((("sender", epoch),))
+        await runtime.find("target").call(FENCE, fences, timeout_s=GENEROUS_S)
+
+    with pytest.raises(FencedError):
+        await ask(runtime.find("target", Stamp("sender", 2)))
+
+
 async def test_a_reference_leads_to_the_replacement_of_an_actor(runtime):
     sender = await begin(runtime, "sender")
     first = await begin(runtime, "target")

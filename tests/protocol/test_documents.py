@@ -95,6 +95,10 @@ def test_an_alias_may_stand_for_a_key() -> None:
     assert read("a: &k name\n*k : 1\n") == [{"a": "name", "name": 1}]
 
 
+def test_an_anchor_may_be_on_a_key() -> None:
+    assert read("&name app: 1\nvalue: *name") == [{"app": 1, "value": "app"}]
+
+
 def test_utf_8_and_utf_16_are_read_with_or_without_a_byte_order_mark() -> None:
     assert read("a: ü".encode()) == [{"a": "ü"}]
     assert read("a: ü".encode("utf-8-sig")) == [{"a": "ü"}]

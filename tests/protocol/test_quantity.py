@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roadstead.protocol.quantity import (
+    DIGITS_MAX,
     EXPONENT_SPAN_MAX,
     FORMAT_ERROR,
     SUFFIX_ERROR,
@@ -126,6 +127,18 @@ def test_amounts_a_million_digits_apart_can_be_compared_but_not_added() -> None:
         huge.add(small)
     with pytest.raises(QuantityError, match=str(EXPONENT_SPAN_MAX)):
         small.sub(huge)
+
+
+def test_amounts_with_more_digits_than_python_prints_are_refused() -> None:
+    with pytest.raises(QuantityError, match=str(DIGITS_MAX)):
+        parse_quantity("1" * 990 + "e4000")
+    # Each sum is within the span, and together they have over 5,000 digits.
+    wide = parse_quantity("1e5000").add(parse_quantity("1e1000"))
+    with pytest.raises(QuantityError, match=str(DIGITS_MAX)):
+        wide.add(parse_quantity("1n"))
+    largest = parse_quantity("1" * 200 + "e3990")
+    assert str(largest) == "1" * 200 + "e3990"
+    assert hash(largest) == hash(largest.add(parse_quantity("0")))
 
 
 def test_equality_with_other_types_is_false_and_zero_equals_zero() -> None:

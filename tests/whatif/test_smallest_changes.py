@@ -6,7 +6,7 @@ import pytest
 
 from roadstead.facts.pod import HostPort, PodAffinityTerm
 from roadstead.facts.selectors import LabelSelector
-from roadstead.whatif.changes import reduced
+from roadstead.whatif.changes import drops, reduced
 from roadstead.whatif.sandbox import Sandbox
 from roadstead.whatif.smallest_changes import smallest_changes
 from tests.actors.world import identity, inputs_of, plan_of
@@ -121,6 +121,37 @@ def test_pairs_are_tried_if_no_single_change_suffices():
         "tolerate gpu:NoSchedule, and request cpu 1 instead of 1500m"
     ]
     assert found[0].kinds == ("tolerate", "reduce")
+
+
+def test_two_elements_of_one_field_are_dropped_together():
+    web, admin = HostPort("0.0.0.0", "TCP", 80), HostPort("0.0.0.0", "TCP", 81)
+    own = pod(host_ports=(web, admin))
+    there = [running("r", "n1", own)]
+
+    assert "drop host port 80/TCP, and drop host port 81/TCP" in texts([node("n1")], own, there)
+
+
+def test_two_requirements_of_one_affinity_term_are_dropped_together():
+    terms = (term(require("a", "Exists"), require("b", "Exists"), require("c", "Exists")),)
+
+    assert texts([node("n1", labels={"c": "1"})], pod(required_node_terms=terms)) == [
+        "drop the required node affinity",
+    ]
+    edits = {each.text: each.edit for each in drops(pod(required_node_terms=terms))}
+    left = edits["drop node affinity b Exists"](
+        edits["drop node affinity a Exists"](pod(required_node_terms=terms))
+    )
+    assert left.required_node_terms == (term(require("c", "Exists")),)
+    assert edits["drop node affinity c Exists"](left).required_node_terms is None
+
+
+def test_an_element_is_not_restored_after_its_whole_field_was_dropped():
+    facts = pod(node_selector={"a": "1", "b": "2"})
+    edits = {each.text: each.edit for each in drops(facts)}
+
+    left = edits["drop node selector a=1"](edits["drop the node selector"](facts))
+
+    assert left.node_selector == ()
 
 
 def test_two_resources_are_reduced_together():
