@@ -1,4 +1,4 @@
-"""Where a process on Ray writes its log, and parts of the logs of its node.
+"""Location of the log of a process on Ray, and parts of the logs of its node.
 
 Every process of a run imports this; the driver's copies of logs of a cluster are in `ray_logs.py`.
 """

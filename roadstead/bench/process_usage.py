@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ProcessUsage:
-    """What a process has used since its start.
+    """Use of CPU and memory by a process since its start.
 
     pid: its id, unique on its machine. processor_s: user and system time, which unlike wall time is
     meaningful on a machine that also does other work. peak_bytes: largest memory, 0 if unknown.
