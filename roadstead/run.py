@@ -27,7 +27,6 @@ from roadstead.framework.members import GroupMembers
 from roadstead.framework.plugin import Handle, Plugin
 from roadstead.framework.profile import Profile
 from roadstead.framework.registry import Registry, extension_points
-from roadstead.lab.lab_run import LabRun, LabSetup
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.plugins.in_tree import in_tree_classes, in_tree_registry
 from roadstead.protocol.errors import InputError, cut_short
@@ -35,14 +34,15 @@ from roadstead.protocol.plain_data import DecodeLimits
 from roadstead.report.concurrency import Concurrency
 from roadstead.report.result import ClaimedDevice, PendingPod, PlacedPod, PreemptedPod
 from roadstead.storage import BindingProfiles, StorageState
-from roadstead.sweeps.drivers import TaskDriver
-from roadstead.sweeps.tasks import Work
 
 if TYPE_CHECKING:
     from roadstead.bench.metrics import BenchResult
     from roadstead.bench.script import Script
     from roadstead.config.load import LoadedConfig
+    from roadstead.lab.lab_run import LabRun, LabSetup
     from roadstead.report.ray_nodes import CheckedNode, RayNodeUse
+    from roadstead.sweeps.drivers import TaskDriver
+    from roadstead.sweeps.tasks import Work
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from roadstead.actors.interface import Nothing, method
+from roadstead.bench.process_usage import ProcessUsage
 from roadstead.bench.speedscope import Samples
 
 INTERVAL_S = 0.004
@@ -32,6 +33,8 @@ class Fences:
 PROFILE = method("profile", ProfileRequest, Samples)
 LOAD_KERNEL = method("load_kernel", Nothing, Nothing)
 """Client → any actor: load the kernel in its process; the answer is sent when it is loaded."""
-PROCESS_CALLS = (PROFILE.name, LOAD_KERNEL.name)
+USAGE = method("usage", Nothing, ProcessUsage)
+"""Client → any actor: what its process has used."""
+PROCESS_CALLS = (PROFILE.name, LOAD_KERNEL.name, USAGE.name)
 """Methods that a process answers, for any of its actors."""
 FENCE = method("fence", Fences, Nothing)

@@ -12,12 +12,13 @@ from roadstead.actors.interface import NOTHING, RunFailedError
 from roadstead.actors.messages import ActorStatus, PodList
 from roadstead.actors.messages.process import LOAD_KERNEL
 from roadstead.actors.names import SCHEDULER
+from roadstead.actors.runs.process_times import read_usages
 from roadstead.actors.runs.profiling import Profiler
 from roadstead.actors.runs.session import NODES_PER_MESSAGE, PODS_PER_MESSAGE, RunSession, is_idle
 from roadstead.actors.runs.status_changes import counts_between, seconds_between
 from roadstead.bench import script as steps
-from roadstead.bench.machine import peak_memory, processor_seconds, processor_spent
 from roadstead.bench.metrics import Measurement, pods_since
+from roadstead.bench.process_usage import Usages, by_name, processor_spent
 from roadstead.bench.script import Script, Step, WaitMode
 from roadstead.bench.series import NodeSeries, PodColumns, PodSeries
 from roadstead.bench.tracking import SubmittedSeries, Tracker
@@ -50,14 +51,14 @@ WAITING_SHOWN = 3
 class _OpenMeasurement:
     """A measurement in progress. step: selects the measured pods by namespace and labels.
 
-    before: statuses of the actors at the beginning. processor_s: processor time of each process
-    then, by process ID; binder_s: of the binder's. followed: series of the measured pods.
+    before, usages: statuses of the actors and usage of the processes at the beginning. binder_s:
+    processor time of the binder's process then. followed: series of the measured pods.
     """
 
     name: str
     started_s: float
     before: Mapping[str, ActorStatus]
-    processor_s: Mapping[int, float]
+    usages: Usages
     binder_s: float
     step: steps.BeginMeasuring | None = None
     followed: list[SubmittedSeries] = field(default_factory=list)
@@ -333,16 +334,17 @@ class BenchRun:
         before = await self._session.statuses()
         if self._profiler is not None:
             await self._profiler.begin(self._session)
-        processor_s = processor_seconds()
+        usages = await read_usages(self._session)
         binder_s = (await self._session.commits(self._tracker.commits, 0)).processor_s
         started_s = time.monotonic()
-        self._measurement = _OpenMeasurement(name, started_s, before, processor_s, binder_s)
+        self._measurement = _OpenMeasurement(name, started_s, before, usages, binder_s)
 
     async def _end_measurement(self) -> None:
         measurement, self._measurement = self._measurement, None
         if measurement is None:
             raise RunFailedError(f"{self._script.name}: a measurement ends without a beginning")
-        processor_s = processor_spent(measurement.processor_s, processor_seconds()).values()
+        usages = await read_usages(self._session)
+        spent_s = processor_spent(measurement.usages, usages)
         if self._profiler is not None:
             await self._profiler.end(self._session)
         after = await self._session.statuses()
@@ -353,7 +355,6 @@ class BenchRun:
         pods, submitted_s, bound_s, bound_processor_s = pods_since(
             measurement.followed, measurement.started_s
         )
-        peak_bytes, processes = await asyncio.to_thread(peak_memory)
         self.measured.append(
             Measurement(
                 measurement.name,
@@ -366,11 +367,12 @@ class BenchRun:
                 bound_processor_s,
                 spent_s=seconds_between(measurement.before, after),
                 counts=counts_between(measurement.before, after),
-                peak_bytes=peak_bytes,
-                processes=processes,
+                peak_bytes=sum(each.peak_bytes for each in usages.values()),
+                processes=len(usages),
                 setup_s=measurement.started_s - self._began_s,
-                processor_s=sum(processor_s),
-                critical_s=max(processor_s),
+                processor_s=sum(spent_s.values()),
+                critical_s=max(spent_s.values()),
+                process_s=by_name(spent_s),
             )
         )
 

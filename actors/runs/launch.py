@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from roadstead.actors.interface import (
     ActorError,
@@ -49,11 +49,13 @@ from roadstead.garbage_collection import gc_tuned, tuning_of
 from roadstead.interruption import cancelling_on_signal
 from roadstead.journal import JournalError
 from roadstead.kernel.compile_process import detach_compilations
-from roadstead.lab.lab_run import LabRun, LabSetup
-from roadstead.report.ray_nodes import CheckedNode
 from roadstead.run import Progress, RunInputs, RunOutcome, RunPlan, check_schedulers
-from roadstead.sweeps.drivers import TaskDriver
-from roadstead.sweeps.tasks import Work
+
+if TYPE_CHECKING:
+    from roadstead.lab.lab_run import LabRun, LabSetup
+    from roadstead.report.ray_nodes import CheckedNode
+    from roadstead.sweeps.drivers import TaskDriver
+    from roadstead.sweeps.tasks import Work
 
 T = TypeVar("T")
 """Result of the work of a run."""

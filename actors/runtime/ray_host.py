@@ -25,14 +25,13 @@ from roadstead.actors.logs import log
 from roadstead.actors.messages import ActorStatus
 from roadstead.actors.process_warnings import ProcessWarnings
 from roadstead.actors.runtime.dispatch import Dispatcher, error_reply
+from roadstead.actors.runtime.log_location import LogLocation, read_on_node
 from roadstead.actors.runtime.ray_heartbeats import (
     DRIVER_LOST_BEATS,
     LOST_BEATS,
     Address,
     await_loss,
 )
-from roadstead.actors.runtime.ray_logs import LogLocation, read_on_node
-from roadstead.actors.runtime.ray_metrics import MetricsPublisher
 from roadstead.garbage_collection import raise_gc_thresholds
 from roadstead.protocol.errors import InputError
 from roadstead.protocol.plain_data import DecodeLimits
@@ -186,6 +185,9 @@ class RayHost:
         """Return the process id once the actors are built, or the error in their input."""
         interval_s = self._setup.metrics_interval_s
         if interval_s and not self._failure and self._publishing is None:
+            # Only a joined cluster collects metrics.
+            from roadstead.actors.runtime.ray_metrics import MetricsPublisher
+
             readers = {name: partial(self._status_of, name) for name in self._dispatchers}
             publisher = MetricsPublisher(self._setup.run, readers)
             self._publishing = asyncio.create_task(publisher.run(interval_s))

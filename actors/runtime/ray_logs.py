@@ -10,7 +10,6 @@ may be transcripts: the last messages of an actor that failed.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import os
 import re
@@ -25,14 +24,12 @@ from ray.actor import ActorHandle
 from ray.exceptions import RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from roadstead.actors.logs import LOG_SUFFIX, open_log
+from roadstead.actors.logs import LOG_SUFFIX
+from roadstead.actors.runtime.log_location import PART_BYTES, LogLocation, is_log, read_on_node
 from roadstead.actors.runtime.ray_joining import first_line
 from roadstead.actors.runtime.ray_placement import RayNode, role_of
 from roadstead.actors.runtime.transcript import SUFFIX
-from roadstead.protocol.plain_data import CodecError, DecodeLimits, pack, unpack
-
-PART_BYTES = 64 * 1024
-"""Size of the part in one reply: Ray sends replies below 100 kB without its object store."""
+from roadstead.protocol.plain_data import CodecError, DecodeLimits, unpack
 
 MAX_FILE_BYTES = 8 * 1024 * 1024
 """At most this many bytes of one file are copied, from its end: its newest lines."""
@@ -41,63 +38,9 @@ NODES_AT_A_TIME = 8
 """Number of nodes whose files are copied in parallel."""
 
 _LIMITS = DecodeLimits(max_bytes=2 * PART_BYTES)
-_MAX_FILES = 1_000
-"""Greatest number of files listed for a node; their names fit in one reply."""
 
 LogRequest = Callable[[str, int, int], Awaitable[bytes]]
 """request(name, start, count): `count` bytes of a file from `start`; ("", 0, 0): all files."""
-
-
-@dataclass(frozen=True, slots=True)
-class LogLocation:
-    """Place of the log of a process.
-
-    folder: on the machine of the process; "" for no log. run: the unique name of a run; if set, its
-    folder on the node of the process is used instead. name: of the file; "" for the name of the
-    process.
-    """
-
-    folder: str = ""
-    run: str = ""
-    name: str = ""
-
-    def open(self, process: str) -> None:
-        """Open the log of this process."""
-        folder = self.folder
-        if self.run:
-            path = folder_on_node(self.run)
-            with contextlib.suppress(OSError):
-                # Only the owner may read the names of pods in logs; Ray's folder is open to all.
-                path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            folder = str(path)
-        open_log(folder, self.name or process)
-
-
-def folder_on_node(run: str) -> Path:
-    """Return the folder of a run on this node, inside Ray's folder of logs.
-
-    Several Ray nodes of one machine may share that folder, hence the id of the node.
-    """
-    node = ray._private.worker._global_node
-    return Path(node.get_logs_dir_path(), run, ray.get_runtime_context().get_node_id())
-
-
-def read_on_node(run: str, name: str, start: int, count: int) -> bytes:
-    """Answer a `LogRequest` on this node, as msgpack: bytes, or [folder, [[name, size], …]]."""
-    folder = folder_on_node(run)
-    if not name:
-        paths = sorted(folder.iterdir())[:_MAX_FILES] if folder.is_dir() else []
-        return pack([str(folder), [[path.name, path.stat().st_size] for path in paths]])
-    if not _is_log(name):
-        raise ValueError(f"not a name of a file: {name[:64]!r}")
-    with open(folder / name, "rb") as file:
-        file.seek(start)
-        return pack(file.read(min(count, PART_BYTES)))
-
-
-def _is_log(name: str) -> bool:
-    """Whether this is the name of a log or transcript, without a folder."""
-    return Path(name).name == name and name.endswith((LOG_SUFFIX, SUFFIX))
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +200,7 @@ def _decode_listing(answer: bytes) -> tuple[str, list[tuple[str, int]]]:
     found = []
     for file in files:
         match file:
-            case [str(name), int(size_bytes)] if _is_log(name):
+            case [str(name), int(size_bytes)] if is_log(name):
                 found.append((name, size_bytes))
             case _:
                 raise CodecError("not a name and size of a file")

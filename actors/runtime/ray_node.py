@@ -1,9 +1,9 @@
 """Patches of Ray's private parts: a lean, isolated local Ray, and its safe shutdown.
 
-`ray.init` starts an autoscaler monitor, a log monitor and an API server besides the processes that
-run actors, and waits for the last of them; no option turns them off. A run that starts its own Ray
-does not scale, writes its own logs and shows no dashboard: without the three, Ray starts 2.3 s
-earlier on two cores and takes 3.6 s less processor time (docs/decisions/0009).
+`ray.init` starts an autoscaler monitor, a log monitor, an API server and two agents besides the
+processes that run actors, and waits for most of them; no option turns them off. A run that starts
+its own Ray does not scale, writes its own logs, shows no dashboard and has no runtime environment:
+without them Ray starts earlier and takes less processor time (docs/decisions/0009).
 
 Ray also has no options that isolate its processes (docs/decisions/0028): here they listen on
 loopback, work in a folder of the session, and import nothing from the user's working directory.
@@ -33,12 +33,29 @@ CHILD = os.path.abspath(ray_child.__file__)
 OWNER_ONLY = 0o077
 """The umask of Ray's processes."""
 
+AGENTS = (
+    ray_constants.PROCESS_TYPE_DASHBOARD_AGENT,
+    ray_constants.PROCESS_TYPE_RUNTIME_ENV_AGENT,
+)
+"""Agents that a local Ray does without. The raylet wants a process for each, and ends with it."""
+
+AGENT_PORTS = (
+    "metrics_agent_port",
+    "metrics_export_port",
+    "dashboard_agent_listen_port",
+    "runtime_env_agent_port",
+)
+"""Ray's names of the ports on which its agents listen."""
+
+NO_PORT = -1
+"""What an agent without a port writes, for example one of a Ray without `ray[default]`."""
+
 JOIN_TRIES = 5
 """How often Ray asks the head of a cluster that is joined, a second after each refusal."""
 
 
 class LeanNode(Node):  # type: ignore[misc]
-    """Ray's node without its monitors and dashboard.
+    """Ray's node without its monitors, dashboard and agents.
 
     The overridden names are private to Ray: a release that renames them starts all its processes,
     which is slower and changes nothing else.
@@ -56,6 +73,12 @@ class LeanNode(Node):  # type: ignore[misc]
 
     def start_api_server(self, **_: object) -> None:
         """Skip the API server, which serves the dashboard and jobs over HTTP."""
+
+    def start_raylet(self, *args: object, **options: object) -> None:
+        """Start the raylet, which reads the ports of its agents from files before it goes on."""
+        for name in AGENT_PORTS:
+            ray._raylet.persist_port(self._session_dir, self._node_id, name, NO_PORT)
+        super().start_raylet(*args, **options)
 
 
 class OwnPaths(JobConfig):  # type: ignore[misc]
@@ -107,7 +130,10 @@ def lean_node(folder: str) -> Iterator[None]:
         yield
 
 
-def _agent_command(*_: object) -> list[str]:
+def _agent_command(component: str, *_: object, **options: object) -> list[str]:
+    """Return the start of the command of a Python program of Ray, whose path follows."""
+    if component in AGENTS:
+        return [sys.executable, "-I", "-S", CHILD, ray_child.IDLE]
     return [sys.executable, "-u", CHILD]
 
 

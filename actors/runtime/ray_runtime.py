@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import ray
 from ray.actor import ActorHandle
@@ -36,11 +36,9 @@ from roadstead.actors.interface import (
     decode_failure,
     ignore_message,
 )
-from roadstead.actors.runtime.ray_cluster import RayCluster
-from roadstead.actors.runtime.ray_heartbeats import Heartbeats
+from roadstead.actors.runtime.log_location import LogLocation
 from roadstead.actors.runtime.ray_host import HostSetup, RayHost
 from roadstead.actors.runtime.ray_joining import first_line
-from roadstead.actors.runtime.ray_logs import LogLocation, RunLogs
 from roadstead.actors.runtime.ray_refs import (
     PART_BYTES,
     RayDirectory,
@@ -53,6 +51,11 @@ from roadstead.actors.runtime.ray_target import target_of
 from roadstead.config.ray import RayOptions
 from roadstead.protocol.plain_data import DecodeLimits
 from roadstead.report.ray_nodes import RayNodeUse
+
+if TYPE_CHECKING:
+    from roadstead.actors.runtime.ray_cluster import RayCluster
+    from roadstead.actors.runtime.ray_heartbeats import Heartbeats
+    from roadstead.actors.runtime.ray_logs import RunLogs
 
 T = TypeVar("T")
 
@@ -115,10 +118,17 @@ class RayRuntime:
         RaySession.await_end(start_s)
         target = target_of(options, initialized=initialized_address(), environ=os.environ)
         self._ray = open_session(target, options, start_s, self._namespace, processes)
-        if target.is_local:
-            return
-        if log_dir:
-            self._logs = RunLogs(self._run, Path(log_dir))
+        if not target.is_local:
+            self._open_cluster(options, journal, has_copy=has_copy)
+
+    def _open_cluster(self, options: RayOptions, journal: Path | None, *, has_copy: bool) -> None:
+        """Prepare what only a run on a joined cluster needs, and imports."""
+        from roadstead.actors.runtime.ray_cluster import RayCluster
+        from roadstead.actors.runtime.ray_heartbeats import Heartbeats
+        from roadstead.actors.runtime.ray_logs import RunLogs
+
+        if self._log_dir:
+            self._logs = RunLogs(self._run, Path(self._log_dir))
         self._cluster = RayCluster(self._run, options, journal, has_copy=has_copy)
         self._heartbeats = Heartbeats(self._cluster.head)
 

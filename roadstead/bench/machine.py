@@ -9,9 +9,11 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+
+from roadstead.bench.process_usage import ProcessUsage
 
 PROC = Path("/proc")
 _KIB = 1024
@@ -68,19 +70,6 @@ def commit_of(folder: Path) -> str:
     return completed.stdout.strip()
 
 
-def peak_memory(proc: Path = PROC, pid: int | None = None) -> tuple[int, int]:
-    """(bytes, processes): peak memory of a process and its descendants.
-
-    The sum of the peaks of the single processes. Shared memory is counted several times, and the
-    peaks need not coincide, so it is an upper bound.
-    """
-    peaks = [_peak(proc, each) for each in _process_tree(proc, os.getpid() if pid is None else pid)]
-    known = [each for each in peaks if each]
-    if known:
-        return sum(known), len(known)
-    return own_peak_bytes(proc), 1
-
-
 def own_peak_bytes(proc: Path = PROC) -> int:
     """The peak memory of this process."""
     unit = 1 if sys.platform == "darwin" else _KIB
@@ -96,21 +85,26 @@ def own_memory_bytes(proc: Path = PROC) -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-def processor_seconds(proc: Path = PROC, pid: int | None = None) -> dict[int, float]:
-    """Process → its processor time in seconds, for a process and its descendants.
+def process_usages(proc: Path = PROC, pid: int | None = None) -> tuple[ProcessUsage, ...]:
+    """The processor time and peak memory of a process and its descendants.
 
-    Unlike wall time, it is meaningful on a machine that also does other work.
+    Shared memory is counted in each of them.
     """
     own = os.getpid() if pid is None else pid
-    ticks = {each: _ticks(proc / str(each) / "stat") for each in _process_tree(proc, own)}
-    if not any(ticks.values()):
-        return {own: time.process_time()}
-    return {each: count / os.sysconf("SC_CLK_TCK") for each, count in ticks.items()}
+    tick_s = 1 / os.sysconf("SC_CLK_TCK")
+    found = [
+        ProcessUsage(each, _ticks(proc / str(each) / "stat") * tick_s, _peak(proc, each))
+        for each in _process_tree(proc, own)
+    ]
+    # Both are 0 for a process that has just ended.
+    return tuple(each for each in found if each.processor_s or each.peak_bytes) or (
+        own_usage(proc),
+    )
 
 
-def processor_spent(before: Mapping[int, float], after: Mapping[int, float]) -> dict[int, float]:
-    """Process → its processor time between two readings; processes that ended are left out."""
-    return {pid: spent - before.get(pid, 0.0) for pid, spent in after.items()}
+def own_usage(proc: Path = PROC) -> ProcessUsage:
+    """The processor time and peak memory of this process."""
+    return ProcessUsage(os.getpid(), time.process_time(), own_peak_bytes(proc))
 
 
 def _ticks(path: Path) -> int:

@@ -28,8 +28,8 @@ class Measurement:
     counters; the keys of both are `actor: phase or counter`, the values those of the interval.
     peak_bytes: sum of all `processes`. setup_s: from the start of the actors to the interval.
     processor_s: processor time of all processes in the interval; critical_s: that of the busiest
-    one. started_processor_s, bound_processor_s: processor time of the binder's process at the times
-    started_s and bound_s.
+    one; process_s: that of each, by name, the busiest first. started_processor_s,
+    bound_processor_s: processor time of the binder's process at the times started_s and bound_s.
     """
 
     name: str
@@ -47,6 +47,7 @@ class Measurement:
     setup_s: float = 0.0
     processor_s: float = 0.0
     critical_s: float = 0.0
+    process_s: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +81,8 @@ class BenchMetrics:
     processor time of the binder's process, so that other work of the machine does not count; with
     all actors in one process it is the time of all. processor_s: processor time of all processes.
     critical_us_per_pod: processor time of the busiest process per bound pod; with a core for each
-    process no run can be faster. shares: the part of the interval spent in each phase, by type of
-    actor.
+    process no run can be faster. process_us_per_pod: that of each process, by name. shares: the
+    part of the interval spent in each phase, by type of actor.
     """
 
     name: str
@@ -99,6 +100,7 @@ class BenchMetrics:
     setup_s: float
     processor_s: float
     critical_us_per_pod: float
+    process_us_per_pod: Mapping[str, float]
     shares: Mapping[str, float]
     kernel: KernelShare
 
@@ -125,6 +127,7 @@ def metrics_of(measured: Measurement) -> BenchMetrics:
         measured.setup_s,
         measured.processor_s,
         1e6 * measured.critical_s / bound if bound else 0.0,
+        {name: 1e6 * spent / bound for name, spent in measured.process_s.items() if bound},
         _shares(measured.spent_s, seconds),
         _kernel(measured.counts),
     )

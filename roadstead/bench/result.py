@@ -51,6 +51,9 @@ def _result(outcome: WorkloadResult) -> Json:
     changed: Json = {
         "pods_per_s": round(each.pods_per_s, 3),
         "critical_us_per_pod": round(each.critical_us_per_pod, 3),
+        "process_us_per_pod": {
+            name: round(spent_us, 3) for name, spent_us in each.process_us_per_pod.items()
+        },
         "kernel": {
             "pods": each.kernel.pods,
             "share": each.kernel.share,

@@ -14,6 +14,7 @@ from roadstead.report.text_table import Cells, Column, print_table, text_column
 from roadstead.report.units import human_bytes, human_seconds, percent
 
 PHASES_SHOWN = 6
+PROCESSES_SHOWN = 8
 TITLES = {
     "pods_per_s": "pods/s",
     "latency_p50_s": "latency p50",
@@ -68,9 +69,10 @@ def _print_phases(console: Console, outcome: WorkloadResult) -> None:
     rows: list[Cells] = [
         [phase, percent(share)] for phase, share in [*each.shares.items()][:PHASES_SHOWN]
     ]
-    if each.processes > 1:
-        busiest = human_seconds(each.critical_us_per_pod / 1e6)
-        rows.append(["CPU of the busiest process", f"{busiest} a pod"])
+    # Inline there is one, and its processor time is in the first table.
+    if len(each.process_us_per_pod) > 1:
+        for name, spent_us in [*each.process_us_per_pod.items()][:PROCESSES_SHOWN]:
+            rows.append([f"CPU of {name}", f"{spent_us:,.0f} µs a pod"])
     # Reason → number of pods, the most frequent reason first.
     for why, pods in sorted(each.kernel.reference.items(), key=lambda item: -item[1]):
         rows.append([f"decided without the kernel: {why}", f"{pods:,} pods"])

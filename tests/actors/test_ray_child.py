@@ -44,6 +44,19 @@ def test_a_program_runs_with_its_arguments_and_ends_with_its_parent(program):
     parent.communicate()
 
 
+def test_an_idle_process_runs_no_program_and_ends_with_its_parent(program):
+    parent = subprocess.Popen(
+        [sys.executable, "-c", STARTS, "-I", "-S", ray_child.__file__, ray_child.IDLE, program],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+    parent.kill()
+
+    assert parent.communicate() == ("", None)
+
+
 def test_a_program_whose_parent_ended_before_does_not_run(program):
     done = subprocess.run(
         [sys.executable, ray_child.__file__, program],

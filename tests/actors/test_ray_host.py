@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from roadstead.actors.interface import NOTHING, ActorLostError, Stamp, decode_reply
 from roadstead.actors.messages import STATUS, ActorStatus
-from roadstead.actors.runtime import ray_host
+from roadstead.actors.runtime import ray_host, ray_metrics
 from roadstead.actors.runtime.ray_host import HostSetup, RayHost
 from roadstead.actors.runtime.ray_refs import parts_of
 from roadstead.protocol.errors import InputError
@@ -82,7 +82,7 @@ async def test_an_actor_without_a_status_has_no_figures(recorded):
 
 
 async def test_nothing_is_published_with_the_interval_0(recorded, monkeypatch):
-    monkeypatch.setattr(ray_host, "MetricsPublisher", None)
+    monkeypatch.setattr(ray_metrics, "MetricsPublisher", None)
 
     assert await host_of(Queue).ready() == os.getpid()
     assert recorded == []

@@ -8,7 +8,8 @@ import pytest
 from ray.exceptions import RayActorError
 
 from roadstead.actors.runtime import ray_logs
-from roadstead.actors.runtime.ray_logs import PART_BYTES, NodeLogs, RunLogs, gather
+from roadstead.actors.runtime.log_location import PART_BYTES
+from roadstead.actors.runtime.ray_logs import NodeLogs, RunLogs, gather
 from roadstead.actors.runtime.ray_placement import RayNode
 from roadstead.protocol.plain_data import pack
 from tests.actors.world import GENEROUS_S

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.ray
 
 CHILD = """
 import os, runpy, sys, time
-if not sys.argv[1].endswith(".py"):
+if sys.argv[1] != "idle" and not sys.argv[1].endswith(".py"):
     try:
         os.mkdir({mark!r})
     except FileExistsError:

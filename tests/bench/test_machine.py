@@ -4,10 +4,10 @@ import subprocess
 import pytest
 
 from roadstead.bench.machine import (
+    PROC,
     commit_of,
-    peak_memory,
-    processor_seconds,
-    processor_spent,
+    own_usage,
+    process_usages,
     reset_peak_memory,
     this_machine,
 )
@@ -23,25 +23,26 @@ def test_memory_is_that_of_a_process_and_its_children(tmp_path):
     for pid, parent, kib in ((10, 1, 100), (11, 10, 20), (12, 11, 3), (13, 1, 5000)):
         process(tmp_path, pid, parent, kib)
 
-    assert peak_memory(tmp_path, 10) == (123 * 1024, 3)
+    peaks = [each.peak_bytes for each in process_usages(tmp_path, 10)]
+    assert peaks == [100 * 1024, 20 * 1024, 3 * 1024]
 
 
 def test_an_ended_process_is_left_out(tmp_path):
     process(tmp_path, 10, 1, 100)
-    (tmp_path / "11").mkdir()
+    process(tmp_path, 11, 10, 0)
 
-    assert peak_memory(tmp_path, 10) == (100 * 1024, 1)
+    (found,) = process_usages(tmp_path, 10)
+    assert (found.pid, found.peak_bytes) == (10, 100 * 1024)
 
 
 def test_without_proc_the_system_returns_the_memory_of_this_process(tmp_path):
-    peak, processes = peak_memory(tmp_path)
+    (found,) = process_usages(tmp_path)
 
-    assert peak > 1 << 20
-    assert processes == 1
+    assert found.peak_bytes > 1 << 20
 
 
 def test_this_process_has_a_peak_memory():
-    assert peak_memory()[0] > 1 << 20
+    assert own_usage().peak_bytes > 1 << 20
 
 
 def test_the_machine_is_described_from_proc(tmp_path):
@@ -95,14 +96,10 @@ def test_processor_time_is_that_of_a_process_and_its_children(tmp_path):
         stat = f"{pid} (a) b) S {parent} 1 1 0 -1 4 5 6 7 8 {100 + pid} {3} 0 0 20"
         (tmp_path / str(pid) / "stat").write_text(stat)
 
-    found = processor_seconds(tmp_path, 10)
+    found = {each.pid: each.processor_s for each in process_usages(tmp_path, 10)}
 
     assert found == pytest.approx({10: 113 * tick_s, 11: 114 * tick_s})
-    assert processor_spent({10: 100 * tick_s, 9: 1.0}, found) == pytest.approx(
-        {10: 13 * tick_s, 11: 114 * tick_s}
-    )
 
 
 def test_without_proc_processor_time_is_that_of_this_process(tmp_path):
-    assert sum(processor_seconds(tmp_path).values()) > 0
-    assert sum(processor_seconds().values()) > 0
+    assert all(process_usages(each)[0].processor_s > 0 for each in (tmp_path, PROC))

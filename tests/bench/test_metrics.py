@@ -25,7 +25,7 @@ def measured(bound_s, started_s=10.0, submitted_s=None, pods=None, binder_s=None
 
 def rated(rate):
     return BenchMetrics(
-        "w", 1, 1, 1, 1.0, rate, 0.0, 0.0, 0.0, 0.0, 0, 1, 0.0, 0.0, 0.0, {}, KernelShare(0, {})
+        "w", 1, 1, 1, 1.0, rate, 0.0, 0.0, 0.0, 0.0, 0, 1, 0.0, 0.0, 0.0, {}, {}, KernelShare(0, {})
     )
 
 
@@ -57,10 +57,12 @@ def test_the_longest_gap_in_processor_time_may_be_between_other_binds():
 
 
 def test_processor_time_per_bound_pod_is_that_of_the_busiest_process():
-    found = metrics_of(measured([11.0, 12.0], processor_s=3.0, critical_s=0.5))
+    process_s = {"control": 0.5, "driver": 0.1}
+    found = metrics_of(measured([11.0, 12.0], processor_s=3.0, critical_s=0.5, process_s=process_s))
 
     assert found.processor_s == 3.0
     assert found.critical_us_per_pod == pytest.approx(250_000)
+    assert found.process_us_per_pod == pytest.approx({"control": 250_000, "driver": 50_000})
     assert metrics_of(measured([], critical_s=0.5)).critical_us_per_pod == 0.0
 
 

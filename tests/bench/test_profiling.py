@@ -94,8 +94,10 @@ def test_on_ray_every_process_is_measured_and_profiled():
     assert len(found.bound_s) == 300
     assert (found.bound_s >= found.submitted_s).all()
     assert found.processes > 4
-    hosts = {"control", "worker-0", "worker-1", "scheduler-0", "client"}
-    assert set(benched.samples) == hosts
+    hosts = {"control", "worker-0", "worker-1", "scheduler-0"}
+    assert set(benched.samples) == hosts | {"client"}
+    assert set(found.process_s) == hosts | {"driver", "Ray"}
+    assert sum(found.process_s.values()) == pytest.approx(found.processor_s)
 
 
 def test_the_sum_of_the_weights_is_the_sampled_time(monkeypatch):

@@ -10,7 +10,7 @@ from roadstead.protocol.errors import InputError
 
 FIGURES = BenchMetrics(
     "Case/small", 3, 10, 10, 0.5, 20.0, 0.2, 0.4, 0.1, 0.05, 1 << 20, 2, 1.0, 0.7, 40.0,
-    {"binder: bind": 0.5}, KernelShare(8, {"NodePorts": 2}),
+    {"control": 40.0, "driver": 2.5}, {"binder: bind": 0.5}, KernelShare(8, {"NodePorts": 2}),
 )  # fmt: skip
 MACHINE = Machine("CPU", 2, 1 << 30, "Linux", "3.11")
 
@@ -49,6 +49,7 @@ def test_the_document_has_all_figures_with_machine_commit_command_and_settings()
     assert result["latency_p99_s"] == 0.4
     assert result["peak_bytes"] == 1 << 20
     assert result["critical_us_per_pod"] == 40.0
+    assert result["process_us_per_pod"] == {"control": 40.0, "driver": 2.5}
 
 
 def test_several_workloads_have_no_common_rate():

@@ -7,6 +7,7 @@ sees the journal.
 
 import json
 import re
+import signal
 import subprocess
 import sys
 
@@ -14,7 +15,14 @@ import pytest
 import yaml
 
 from tests.cluster.hosts import ENVIRONMENT, may_have_hosts
-from tests.cluster.runs import ROADSTEAD, placements, run_with_fault, schedule
+from tests.cluster.runs import (
+    ROADSTEAD,
+    check_bench,
+    placements,
+    run_with_fault,
+    schedule,
+    small_bench,
+)
 
 pytestmark = [
     pytest.mark.ray,
@@ -30,17 +38,27 @@ from ray.cluster_utils import Cluster
 size = {"num_cpus": 4, "object_store_memory": 80 << 20}
 system = {"_system_config": {"worker_niceness": 0}}
 cluster = Cluster(initialize_head=True, head_node_args={**size, **system, "no_monitor": True})
-second, third = (cluster.add_node(**size, labels={"place": "x"}) for _ in range(2))
+larger = {**size, "num_cpus": 6}
+second, third = (cluster.add_node(**each, labels={"place": "x"}) for each in (larger, size))
+cluster.wait_for_nodes()
 print(cluster.address, flush=True)
 for line in sys.stdin:
-    cluster.remove_node(second, allow_graceful=False)
+    if line == "lose\\n":
+        cluster.remove_node(second, allow_graceful=False)
+    else:
+        second = cluster.add_node(**larger, labels={"place": "x"})
+        cluster.wait_for_nodes()
+        print("restored", flush=True)
 cluster.shutdown()
 """
-"""Removes the second node at the first line of its input, and ends with its input."""
+"""Removes or restores the second node at each line of its input, and ends with its input."""
 
 
 class Nodes:
-    """Three Ray nodes of one machine; the second and the third have a label `place`."""
+    """Three Ray nodes of one machine; the second and the third have a label `place`.
+
+    The second has the most CPUs, so that processes which need the label are there first.
+    """
 
     def __init__(self, server, address):
         self.server, self.address = server, address
@@ -55,7 +73,14 @@ class Nodes:
         return running.returncode, output, messages
 
     def lose_second(self):
-        self.server.stdin.write("lose\n")
+        self._send("lose")
+
+    def restore_second(self):
+        self._send("restore")
+        assert "restored\n" in self.server.stdout
+
+    def _send(self, line):
+        self.server.stdin.write(f"{line}\n")
         self.server.stdin.flush()
 
 
@@ -70,9 +95,9 @@ def nodes():
         server.wait()
 
 
-def settings_of(folder, **ray):
+def settings_of(folder, start_s=20, **ray):
     path = folder / "roadstead.yaml"
-    path.write_text(yaml.safe_dump({"ray": ray, "deadlines": {"start_s": 20}}))
+    path.write_text(yaml.safe_dump({"ray": ray, "deadlines": {"start_s": start_s}}))
     return "--settings", str(path)
 
 
@@ -83,41 +108,84 @@ def test_every_node_is_checked(nodes):
     assert [node["problem"] for node in json.loads(output)["nodes"]] == ["", "", ""]
 
 
-def test_the_placements_are_those_of_one_process(nodes, fleet):
+@pytest.mark.parametrize("workers", ["2", "auto"])
+def test_the_placements_are_those_of_one_process(nodes, fleet, workers):
     options = ("-o", "csv", "--seed", "5")
     command = schedule(fleet, "--runtime", "inline", *options)
     local = subprocess.run(command, capture_output=True, text=True, check=True)
 
-    status, output, messages = nodes.run(*schedule(fleet, "--workers", "2", *options))
+    status, output, messages = nodes.run(*schedule(fleet, "--workers", workers, *options))
 
     assert status == 0, messages
     assert placements(output) == placements(local.stdout)
-    for name in ("control", "scheduler-0", "worker-0", "worker-1"):
+    chosen = ("worker-0", "worker-1") if workers == "2" else ()
+    for name in ("control", "scheduler-0", *chosen):
         assert name in messages
 
 
-def test_labels_that_no_node_has_are_said(nodes, fleet, tmp_path):
-    settings = settings_of(tmp_path, labels={"scheduler": {"place": "z"}})
+def test_the_bench_measures_processes_of_other_nodes(nodes, tmp_path):
+    settings = settings_of(tmp_path, labels={"scheduler": {"place": "x"}, "worker": {"place": "x"}})
 
-    status, _, messages = nodes.run(*schedule(fleet, *settings))
+    status, output, messages = nodes.run(*small_bench(tmp_path), *settings)
+
+    assert status == 0, messages
+    check_bench(output)
+
+
+@pytest.mark.parametrize(
+    ("options", "wanted"),
+    [
+        ({"labels": {"scheduler": {"place": "z"}}}, "place=z"),
+        ({"cpus_per_process": 9}, "the control wants 9 CPUs on one node"),
+    ],
+    ids=["labels", "cpus"],
+)
+def test_nodes_that_do_not_fit_are_reported_and_awaited(nodes, fleet, tmp_path, options, wanted):
+    status, _, messages = nodes.run(*schedule(fleet, *settings_of(tmp_path, 3, **options)))
 
     assert status == 1
-    assert "place=z" in messages
+    assert "Waiting for the Ray cluster: " in messages
+    assert wanted in messages
+    assert "Waited 3 s" in messages
 
 
-def test_the_loss_of_a_node_loses_nothing(nodes, fleet, tmp_path):
-    settings = settings_of(tmp_path, labels={"scheduler": {"place": "x"}})
-    output = tmp_path / "output"
-    options = ("--batch", "256", "--schedulers", "2", "--output", str(output))
+@pytest.mark.parametrize("role", ["scheduler", "worker", "control"])
+def test_the_loss_of_a_node_loses_nothing(nodes, fleet, tmp_path, role):
+    settings = settings_of(tmp_path, labels={role: {"place": "x"}})
+    output, logs = tmp_path / "output", tmp_path / "logs"
+    options = ("--batch", "256", "--schedulers", "2", "--workers", "2")
 
-    running = nodes.begin(*schedule(fleet, *settings, *options))
+    running = nodes.begin(
+        *schedule(fleet, *settings, *options, "--output", str(output), "--log", str(logs))
+    )
     messages = run_with_fault(running, nodes.lose_second)
 
+    nodes.restore_second()
     where = [line for line in messages if line.startswith("Ray at ")]
-    assert len(where) == 2, "a scheduler was replaced on the other node"
-
-    checked = subprocess.run(
-        (ROADSTEAD, "check", str(output), "--format", "json"), capture_output=True, check=True
-    )
-    found = json.loads(checked.stdout)
+    assert len(where) == 2, "a process was replaced on another node"
+    assert any(re.match(rf"{role}(-\d)?\.2@", path.name) for path in logs.iterdir())
+    found = check_output(output)
     assert (found["violations"], found["binds_checked"]) == ([], 6_000)
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_gathers_logs_and_ends(nodes, fleet, tmp_path, signum):
+    logs = tmp_path / "logs"
+    options = ("--batch", "64", "--workers", "2", "--log", str(logs))
+    running = nodes.begin(*schedule(fleet, *options))
+    for line in running.stderr:
+        if " placed of " in line:
+            running.send_signal(signum)
+            break
+    _, rest = running.communicate()
+
+    assert running.returncode == 128 + signum, rest
+    assert "Interrupted by" in rest
+    assert {path.name.partition("@")[0] for path in logs.iterdir()} == {
+        *("driver.jsonl", "control", "scheduler-0", "worker-0", "worker-1")
+    }
+
+
+def check_output(folder):
+    command = (ROADSTEAD, "check", str(folder), "--format", "json")
+    return json.loads(subprocess.run(command, capture_output=True, check=True).stdout)

@@ -14,10 +14,12 @@ from tests.cluster.hosts import NO_HOSTS, hosts, may_have_hosts
 from tests.cluster.runs import (
     CUT_AFTER,
     ROADSTEAD,
+    check_bench,
     checked,
     placements,
     run_with_fault,
     schedule,
+    small_bench,
 )
 
 pytestmark = [
@@ -82,6 +84,17 @@ def test_the_placements_are_those_of_one_process(cluster, fleet):
     assert placements(joined.stdout) == placements(local.stdout)
     for name in ("control", "scheduler-0", "worker-0", "worker-1"):
         assert name in joined.stderr, "the summary names the node of every process"
+
+
+def test_the_bench_measures_processes_on_other_hosts(cluster, tmp_path):
+    settings = tmp_path / "roadstead.yaml"
+    settings.write_text("ray: {labels: {scheduler: {place: x}, worker: {place: x}}}")
+    options = ("--ray-address", "auto", "--settings", str(settings))
+
+    ended = cluster[0].run(*small_bench(tmp_path), *options)
+
+    assert ended.returncode == 0, ended.stderr
+    check_bench(ended.stdout)
 
 
 def test_too_few_cpus_are_reported_and_awaited(cluster, fleet, tmp_path):
