@@ -135,7 +135,7 @@ class BinderActor:
     async def update_pods(self, batch: PodList) -> PodsPage:
         """Change pods, bound or pending; deleted ones stay deleted. Return those that exist."""
         records = self.binder.update_pods(list(batch.keyed()), batch.revision)
-        return pods_page_of(records, len(records), batch.revision)
+        return pods_page_of(records, batch.revision)
 
     async def delete_pods(self, removed: PodRemoval) -> PodList:
         """Delete pods, bound or pending. Return those that are deleted now, or were before."""

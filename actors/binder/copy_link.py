@@ -10,13 +10,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from roadstead.actors.interface import (
-    ActorError,
-    ActorLostError,
-    DeadlineError,
-    FencedError,
-    Ref,
-)
+from roadstead.actors.interface import ActorLostError, DeadlineError, FencedError, Ref
 from roadstead.actors.logs import log
 from roadstead.actors.messages.journal_copy import BEGIN_COPY, WRITE_COPY
 from roadstead.journal_copy import (
@@ -26,6 +20,7 @@ from roadstead.journal_copy import (
     CopyState,
     CopyWrite,
 )
+from roadstead.protocol.errors import RoadsteadError
 
 RESEND_S = 5.0
 """Time without an answer after which a message is sent again; the copy may receive it twice."""
@@ -99,7 +94,7 @@ class CopyLink:
                 self._sender.fence()
                 self._fail(str(fenced))
                 return
-            except (ActorError, ActorLostError, DeadlineError) as failure:
+            except RoadsteadError as failure:
                 self._last_failure = str(failure)
                 log("binder", "the journal's copy does not answer", why=self._last_failure)
                 await asyncio.sleep(RESEND_PAUSE_S)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from itertools import islice
 
@@ -36,15 +36,19 @@ class BinderPages:
 
     def nodes_page(self, request: PageRequest) -> NodesPage:
         """Return nodes in the order in which they were added."""
-        nodes = self._binder.core.placements.nodes
-        page = [nodes[name] for name in islice(nodes, request.start, request.start + request.count)]
-        return NodesPage(NodeList.of(page), len(nodes), self._binder.node_revisions.latest)
+        core = self._binder.core
+        nodes = core.placements.nodes
+        names, next_start = _page_of(nodes, core.nodes_removed, request)
+        page = NodeList.of([nodes[name] for name in names])
+        return NodesPage(page, next_start, self._binder.node_revisions.latest)
 
     def pods_page(self, request: PageRequest) -> PodsPage:
         """Return pods that exist, in the order in which they were added."""
-        pods = self._binder.core.pods.present
-        page = list(islice(pods.values(), request.start, request.start + request.count))
-        return pods_page_of(page, len(pods), self._binder.pod_revisions.latest)
+        pods = self._binder.core.pods
+        removed = pods.begun - len(pods.present)
+        uids, next_start = _page_of(pods.present, removed, request)
+        page = [pods.present[uid] for uid in uids]
+        return pods_page_of(page, self._binder.pod_revisions.latest, next_start)
 
     def bound_page(self, request: PageRequest) -> BoundPage:
         """Return committed binds in commit order."""
@@ -74,13 +78,24 @@ class BinderPages:
         return CommitPage(tuple(uids), tuple(times), commits.total, now_s, processor_s)
 
 
-def pods_page_of(page: Sequence[BinderRecord], total: int, revision: int) -> PodsPage:
-    """Return a page of pods with their nodes as a message. total: pods of all pages."""
+def _page_of(keys: Collection[str], removed: int, request: PageRequest) -> tuple[list[str], int]:
+    """Return keys of a page, and the start of the next page; 0 if it is the last one.
+
+    A start is an index plus `removed`, the number of keys that were ever removed. Each removal
+    moves later keys forward by at most one, and a start back by exactly one: none is skipped.
+    """
+    start = max(0, request.start - removed)
+    stop = start + request.count
+    return list(islice(keys, start, stop)), stop + removed if stop < len(keys) else 0
+
+
+def pods_page_of(page: Sequence[BinderRecord], revision: int, next_start: int = 0) -> PodsPage:
+    """Return a page of pods with their nodes as a message."""
     pods = pod_list((identity_of(pod.uid, pod.key), pod.facts) for pod in page)
     return PodsPage(
         replace(pods, revision=revision),
         tuple(pod.node_name if pod.state in COUNTED else "" for pod in page),
-        total,
+        next_start,
         # A pod that is counted on a node without an attempt ran from the start.
         tuple(n for n, pod in enumerate(page) if pod.state in COUNTED and not pod.token),
     )

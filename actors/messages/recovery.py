@@ -19,10 +19,14 @@ PAGE = 5_000
 
 @dataclass(frozen=True, slots=True)
 class NodesPage:
-    """Binder → supervisor: nodes, in the order in which they were added."""
+    """Binder → supervisor: nodes, in the order in which they were added.
+
+    next_start: `start` of the request for the next page; 0 after the last one. Deletions between
+    two requests make no other node missing; a node may be in two pages.
+    """
 
     nodes: NodeList
-    total: int
+    next_start: int
     revision: int = 0
 
 
@@ -30,12 +34,12 @@ class NodesPage:
 class PodsPage:
     """Binder → supervisor or client: pods with their nodes; "" for pending ones.
 
-    total: pods of all pages. ran: indices of pods that ran from the start, without a bind.
+    next_start: as in `NodesPage`. ran: indices of pods that ran from the start, without a bind.
     """
 
     pods: PodList
     nodes: tuple[str, ...]
-    total: int
+    next_start: int = 0
     ran: tuple[int, ...] = ()
 
 

@@ -7,6 +7,7 @@ that is paused still accepts connections, and its actors go on working, so its n
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import selectors
 import socket
@@ -81,7 +82,9 @@ def await_loss(
     misses = 0
     while misses < beats:
         pause(BEAT_S)
-        misses = 0 if connect({"": address}, CONNECT_S) else misses + 1
+        # An error, such as too many open files, is of this process: it shows nothing of the node.
+        with contextlib.suppress(OSError):
+            misses = 0 if connect({"": address}, CONNECT_S) else misses + 1
 
 
 class Heartbeats:
@@ -125,7 +128,9 @@ class Heartbeats:
 
     def _run(self) -> None:
         while not self._is_over.wait(MISSED_BEAT_S if self._is_node_silent else BEAT_S):
-            self.beat()
+            # As in `await_loss`.
+            with contextlib.suppress(OSError):
+                self.beat()
 
     def beat(self) -> None:
         """Connect to all watched nodes once, and record which of them are lost."""

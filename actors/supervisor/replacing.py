@@ -57,6 +57,7 @@ from roadstead.actors.messages.recovery import (
     REVISIONS,
     STORAGE_LOG,
     EndOwner,
+    NodesPage,
     OwnerEpoch,
     PodRemoval,
     PodsPage,
@@ -180,13 +181,9 @@ class Refill:
         # The changes of claims and volumes by commits, in order.
         await self._call(CACHE, LOAD_STORAGE, await self._call(BINDER, STORAGE_LOG, NOTHING))
         await self._call(CACHE, MERGE_REVISIONS, await self._call(BINDER, REVISIONS, NOTHING))
-        # The total is unknown until the first page arrives; with 1, that page is requested.
-        start, total = 0, 1
-        while start < total:
-            page = await self._call(BINDER, NODES_PAGE, PageRequest(start, PAGE))
+        async for page in self._node_pages():
             # page.revision: the highest one that the binder has recorded for any node.
             await self._call(CACHE, ADD_NODES, node_batch(page.nodes, page.revision))
-            start, total = start + PAGE, page.total
         async for pod_page in self._pod_pages():
             pods = list(zip(pod_page.pods.pods(), pod_page.nodes, strict=True))
             bound = [(pod, node) for pod, node in pods if node]
@@ -217,13 +214,19 @@ class Refill:
         empty_page = await self._call(BINDER, BOUND, PageRequest(start=0, count=0))
         await self._call(QUEUE, RESTORED, Restored(done=empty_page.total))
 
-    async def _pod_pages(self) -> AsyncIterator[PodsPage]:
-        # As for nodes: unknown until the first page arrives.
-        start, total = 0, 1
-        while start < total:
-            page = await self._call(BINDER, PODS_PAGE, PageRequest(start, PAGE))
+    async def _node_pages(self) -> AsyncIterator[NodesPage]:
+        page = await self._call(BINDER, NODES_PAGE, PageRequest(0, PAGE))
+        yield page
+        while page.next_start:
+            page = await self._call(BINDER, NODES_PAGE, PageRequest(page.next_start, PAGE))
             yield page
-            start, total = start + PAGE, page.total
+
+    async def _pod_pages(self) -> AsyncIterator[PodsPage]:
+        page = await self._call(BINDER, PODS_PAGE, PageRequest(0, PAGE))
+        yield page
+        while page.next_start:
+            page = await self._call(BINDER, PODS_PAGE, PageRequest(page.next_start, PAGE))
+            yield page
 
     async def _send_evictions(self, names: set[str]) -> None:
         """Send evicted and deleted pods to cache and queue, unless these are new.

@@ -7,19 +7,18 @@ meanwhile it collects results, or ends on a signal.
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ray.exceptions import RayError
-
-from roadstead.actors.runtime.ray_checks import check_nodes
+from roadstead.actors.runtime.ray_checks import NodeChecks, check_nodes
 from roadstead.actors.runtime.ray_cluster import CpuRequest, alive_nodes
 from roadstead.actors.runtime.ray_joining import first_line
 from roadstead.actors.runtime.ray_placement import RayNode
 from roadstead.actors.sweeps.task_nodes import CPUS_PER_TASK
-from roadstead.protocol.errors import RoadsteadError
 
 LIST_EVERY_S = 2.0
 """Pause between two listings of the nodes and their free CPUs."""
@@ -44,17 +43,17 @@ class NodeListing:
 class NodeWatch:
     """Publish lists of the nodes, and notes for the user; repeat the request for CPUs.
 
-    running: returns the number of tasks on each node. _passed: node id → whether it passed its
-    check. _wanted: CPUs of the bundles to request.
+    running: returns the number of tasks on each node. _wanted: CPUs of the bundles to request.
+    _requesting: held while the request is sent or withdrawn.
     """
 
     def __init__(self, running: Callable[[], Mapping[str, int]]) -> None:
         self._running = running
         self._notes: deque[str] = deque(maxlen=NOTES_MAX)
-        self._passed: dict[str, bool] = {}
-        self._problems: list[str] = []
+        self._checks = NodeChecks()
         self._wanted: tuple[float, ...] = ()
         self._request = CpuRequest()
+        self._requesting = threading.Lock()
         self._latest: NodeListing | None = None
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="sweep-nodes", daemon=True)
@@ -76,25 +75,33 @@ class NodeWatch:
 
     def stop(self) -> None:
         """Let the thread end after its present listing, without waiting for it."""
-        self._wanted = ()
         self._is_over.set()
-        self._request.withdraw()
+        # Under the lock, so that the thread sends no request after the withdrawal.
+        with self._requesting:
+            self._wanted = ()
+            self._request.withdraw()
 
     def _run(self) -> None:
         while not self._is_over.is_set():
             try:
                 self._list_nodes()
-            except (RayError, RoadsteadError, ConnectionError, RuntimeError) as failure:
-                # The head may be restarting; the sweep ends if it does not come back.
+            except Exception as failure:
+                # Of whatever type: without this thread the sweep would see no further node. The
+                # head may be restarting; the sweep ends if it does not come back.
                 self._notes.append(f"The nodes of Ray cannot be listed: {first_line(failure)}")
             self._is_over.wait(LIST_EVERY_S)
 
     def _list_nodes(self) -> None:
-        if wanted := self._wanted:
-            self._request.send(wanted)
+        with self._requesting:
+            if self._wanted:
+                self._request.send(self._wanted)
         running = self._running()
         nodes = alive_nodes()
-        new = [node for node in nodes if node.id not in self._passed and node.cpus >= CPUS_PER_TASK]
+        checks = self._checks
+        checks.readmit_late({node.id for node in nodes}, time.monotonic())
+        new = [
+            node for node in nodes if node.id not in checks.reports and node.cpus >= CPUS_PER_TASK
+        ]
         self._publish(nodes, running, are_all_checked=not new)
         if new:
             asyncio.run(self._check(new, lambda: self._publish(nodes, running)))
@@ -104,11 +111,11 @@ class NodeWatch:
         """Check nodes in parallel; each can be used as soon as its own check ends."""
 
         async def check(node: RayNode) -> None:
-            for report in await check_nodes([node], None):
-                self._passed[node.id] = not report.problem
+            deadline_s = self._checks.deadline_s(node.id, math.inf)
+            for report in await check_nodes([node], None, {node.id: deadline_s}):
+                self._checks.record(report, time.monotonic())
                 if report.problem:
-                    self._problems.append(f"{node}: {report.problem}")
-                    self._notes.append(f"Left out: {self._problems[-1]}")
+                    self._notes.append(f"Left out: {self._checks.left_out[node.id]}")
                 publish()
 
         await asyncio.gather(*map(check, nodes))
@@ -116,5 +123,9 @@ class NodeWatch:
     def _publish(
         self, nodes: Sequence[RayNode], running: Mapping[str, int], *, are_all_checked: bool = False
     ) -> None:
-        passed = tuple(node for node in nodes if self._passed.get(node.id))
-        self._latest = NodeListing(passed, running, tuple(self._problems), are_all_checked)
+        checks = self._checks
+        passed = tuple(
+            node for node in nodes if node.id in checks.reports and node.id not in checks.left_out
+        )
+        problems = tuple(checks.left_out.values())
+        self._latest = NodeListing(passed, running, problems, are_all_checked)

@@ -34,9 +34,10 @@ class BinderStore:
     commands for the actor.
 
     pods: pending, tentative and bound pods, and the last deleted ones. placements: the nodes, each
-    with the pods that are counted on it. row_versions: for each node, the number of the record that
-    changed it last. halted: set once the journal failed. last_lsn, flushed_lsn: the numbers (LSN)
-    of the last record, and of the last record that is on disk.
+    with the pods that are counted on it. nodes_removed: number of nodes that were removed, ever.
+    row_versions: for each node, the number of the record that changed it last. halted: set once the
+    journal failed. last_lsn, flushed_lsn: the numbers (LSN) of the last record, and of the last
+    record that is on disk.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class BinderStore:
             TABLE, BinderState.UNKNOWN, PRESENT, {BinderState.DELETED}, settings.max_gone_remembered
         )
         self.placements = Placements(store)
+        self.nodes_removed = 0
         self.row_versions = RowVersions()
         self.halted: Halted | None = None
         self.flushed_lsn = self.last_lsn = next_lsn - 1
@@ -135,6 +137,7 @@ class BinderStore:
             raise IllegalTransitionError(f"binder: node {name}: remove is not allowed: not there")
         self._check_running()
         self.placements.remove_node(name)
+        self.nodes_removed += 1
         # As for a changed node: a decision that read the node must not be committed to another
         # node of this name.
         commands = self._journal_record(

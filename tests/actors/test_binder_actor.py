@@ -25,6 +25,7 @@ from tests.journal.test_files import opened
 
 HALF = pod(cpu=2000)
 ALL = PageRequest(0, 100)
+TWO = PageRequest(0, 2)
 
 
 class Broken(MemoryJournal):
@@ -146,6 +147,27 @@ async def test_a_page_of_pods_marks_those_that_ran_from_the_start():
     assert page.ran == (2,)
 
 
+async def test_a_removal_between_two_pages_skips_no_other_pod_or_node():
+    names = [f"p{number}" for number in range(5)]
+    binder = await binder_of(*names)
+    await binder.delete_pods(PodRemoval(("uid-p0",)))
+    await binder.add_nodes(node_batch((node("n3"), node("n4"), node("n5"))))
+    await binder.remove_nodes(NodeNames(("n1",)))
+
+    pods, nodes = await binder.pods_page(TWO), await binder.nodes_page(TWO)
+    await binder.delete_pods(PodRemoval(("uid-p2", "uid-p1")))
+    await binder.remove_nodes(NodeNames(("n3",)))
+    more_pods = await binder.pods_page(PageRequest(pods.next_start, 2))
+    more_nodes = await binder.nodes_page(PageRequest(nodes.next_start, 2))
+
+    assert (pods.pods.names, more_pods.pods.names) == (("p1", "p2"), ("p3", "p4"))
+    assert ([each.name for each in nodes.nodes], [each.name for each in more_nodes.nodes]) == (
+        ["n2", "n3"],
+        ["n4", "n5"],
+    )
+    assert (more_pods.next_start, more_nodes.next_start) == (0, 0)
+
+
 async def test_running_pods_sent_twice_count_once():
     binder = await binder_of("a")
     for _ in range(2):
@@ -253,7 +275,7 @@ async def test_a_grown_journal_is_replaced_by_a_snapshot(monkeypatch):
 
     assert any(name.endswith(".snapshot") for name in disk.names())
     again = BinderActor(plan_of(), NOBODY, FileJournal(disk))
-    assert (await again.nodes_page(ALL)).total == 2
+    assert len((await again.nodes_page(ALL)).nodes) == 2
     placements = await again.pod_nodes(Uids(tuple(f"uid-{name}" for name in names)))
     assert placements == PodNodes(("n1",) * len(names))
 

@@ -16,6 +16,7 @@ from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.journal import JournalError
 from roadstead.journal_copy import CopySender, Step, StepKind
 from roadstead.protocol.errors import InputError
+from roadstead.protocol.plain_data import CodecError
 from tests.actors.world import NOBODY, Fake, Fakes, inputs_of, plan_of, pods_of, turns, until
 from tests.builders import node
 from tests.journal.simulated_disk import SimulatedDisk
@@ -90,7 +91,9 @@ async def test_a_reply_waits_only_for_records_synced_before_it(linked):
     assert sender.is_confirmed
 
 
-@pytest.mark.parametrize("failure", [DeadlineError("late"), ActorLostError("gone")])
+@pytest.mark.parametrize(
+    "failure", [DeadlineError("late"), ActorLostError("gone"), CodecError("not a reply")]
+)
 async def test_a_message_is_sent_again_after_an_error(linked, failure):
     link, sender, copy, halted = linked
     copy.failure = failure

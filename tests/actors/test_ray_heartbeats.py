@@ -1,9 +1,11 @@
 """A node is lost if it refuses several connections in a row."""
 
 import socket
+import threading
 
 import pytest
 
+from roadstead.actors.runtime import ray_heartbeats
 from roadstead.actors.runtime.ray_heartbeats import (
     HEAD_LOST_BEATS,
     LOST_BEATS,
@@ -12,6 +14,7 @@ from roadstead.actors.runtime.ray_heartbeats import (
     await_loss,
     connected,
 )
+from tests.actors.world import GENEROUS_S
 
 A, B, HEAD = ("10.0.0.1", 1), ("10.0.0.2", 2), ("10.0.0.1", 6379)
 
@@ -102,6 +105,32 @@ def test_a_loss_is_awaited_until_enough_connections_in_a_row_failed():
     await_loss(A, 3, lambda asked, _: set(asked) if next(answers) else set(), pause=pauses.append)
 
     assert len(pauses) == 7, "two failures, one answer, three failures after the first answer"
+
+
+def test_an_error_of_this_process_is_no_failed_connection_and_ends_no_thread(monkeypatch):
+    answers = iter([set(), OSError("too many open files"), set(), set()])
+    connected_again, errors = threading.Event(), iter([OSError("too many open files")])
+
+    def connect(asked, _):
+        if isinstance(answer := next(answers), OSError):
+            raise answer
+        return answer
+
+    def connect_in_thread(asked, _):
+        for failure in errors:
+            raise failure
+        connected_again.set()
+        return set(asked)
+
+    pauses = []
+    await_loss(A, 3, connect, pause=pauses.append)
+    monkeypatch.setattr(ray_heartbeats, "BEAT_S", 0.001)
+    heartbeats = Heartbeats(HEAD, connect_in_thread)
+    heartbeats.start()
+
+    assert len(pauses) == 4
+    assert connected_again.wait(GENEROUS_S)
+    heartbeats.stop()
 
 
 def test_an_ipv6_address_is_connected_to_without_its_brackets():

@@ -191,7 +191,7 @@ def requests_of(requests):
 
 
 def test_a_node_that_fails_its_check_is_left_out_and_named(monkeypatch):
-    async def unfit(nodes, journal):
+    async def unfit(nodes, journal, deadlines_s):
         return [NodeReport(node, {}, "has no Roadstead") for node in nodes]
 
     requests = []

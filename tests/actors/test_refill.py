@@ -72,7 +72,7 @@ async def test_equal_nominations_cause_no_message():
 async def test_a_new_queue_first_gets_bound_gang_members_but_not_initial_ones():
     gang = pod(pod_group=GroupMembership("g", 2))
     everyone = batch_of("bound", "ran", "waits", facts=gang)
-    page = PodsPage(everyone, ("n1", "n1", ""), 3, (1,))
+    page = PodsPage(everyone, ("n1", "n1", ""), 0, (1,))
     nobody = Nominated(batch_of(), ())
     new = {"bound_members": NOTHING, "submit": Submitted(1, ()), "restored": NOTHING}
     again, refs = refill(nobody, nobody, pods_page=page, bound=BoundPage((), (), 1), **new)
@@ -85,7 +85,7 @@ async def test_a_new_queue_first_gets_bound_gang_members_but_not_initial_ones():
 
 
 async def test_a_new_queue_without_gangs_gets_pending_pods_only():
-    page = PodsPage(batch_of("bound", "waits"), ("n1", ""), 2)
+    page = PodsPage(batch_of("bound", "waits"), ("n1", ""))
     nobody = Nominated(batch_of(), ())
     new = {"submit": Submitted(1, ()), "restored": NOTHING}
     again, refs = refill(nobody, nobody, pods_page=page, bound=BoundPage((), (), 1), **new)
@@ -95,8 +95,21 @@ async def test_a_new_queue_without_gangs_gets_pending_pods_only():
     assert [name for name, _ in refs["queue"].calls] == ["submit", "restored"]
 
 
+async def test_pages_are_requested_until_the_binder_names_no_next_one():
+    def page(request):
+        return PodsPage(batch_of(f"p{request.start}"), ("",), {0: 7, 7: 5}.get(request.start, 0))
+
+    nobody = Nominated(batch_of(), ())
+    new = {"submit": Submitted(1, ()), "restored": NOTHING}
+    again, refs = refill(nobody, nobody, pods_page=page, bound=BoundPage((), (), 1), **new)
+
+    await again.fill({"queue"})
+
+    assert refs["queue"].received("submit") == [batch_of(name) for name in ("p0", "p7", "p5")]
+
+
 async def test_a_run_ends_with_an_error_if_a_new_queue_is_too_small_for_accepted_pods():
-    page = PodsPage(batch_of("a", "b"), ("", ""), 2)
+    page = PodsPage(batch_of("a", "b"), ("", ""))
     nobody = Nominated(batch_of(), ())
     again, _ = refill(nobody, nobody, pods_page=page, submit=Submitted(1, ("uid-b",)))
 
@@ -105,7 +118,7 @@ async def test_a_run_ends_with_an_error_if_a_new_queue_is_too_small_for_accepted
 
 
 async def test_changes_that_earlier_epochs_made_before_their_fence_are_reverted():
-    nobody, page = Nominated(batch_of(), ()), PodsPage(batch_of("a"), ("",), 1)
+    nobody, page = Nominated(batch_of(), ()), PodsPage(batch_of("a"), ("",))
     new = {"pods_page": page, "submit": Submitted(1, ()), "restored": NOTHING}
     new |= {"bound": BoundPage((), (), 1), "pod_nodes": PodNodes((None,))}
     again, refs = refill(nobody, nobody, **new)

@@ -195,9 +195,9 @@ class ShadowLife:
             return answer.nodes
         if name == "pods_page":
             pods = list(answer.pods.keyed())
-            return pods, answer.nodes, answer.total, answer.ran, answer.pods.revision
+            return pods, answer.nodes, answer.next_start, answer.ran, answer.pods.revision
         if name == "nodes_page":
-            return list(answer.nodes), answer.total, answer.revision
+            return list(answer.nodes), answer.next_start, answer.revision
         if name == "evicted_pods":
             return list(answer.keyed())
         if name == "storage_log":
@@ -228,17 +228,18 @@ class ShadowLife:
 
     def _pods_page(self, ask):
         pods = list(self._binder.pods.values())
-        page = pods[ask.start : ask.start + ask.count]
+        known = self._actor.core.pods
+        page, next_start = _page_of(pods, known.begun - len(known.present), ask)
         counted = [each.state in COUNTED for each in page]
         nodes = tuple(each.node if here else "" for each, here in zip(page, counted, strict=True))
         ran = tuple(n for n, each in enumerate(page) if counted[n] and not each.token)
         rows = [(each.uid, each.key, each.facts) for each in page]
-        return rows, nodes, len(pods), ran, self._product.pod_revisions.latest
+        return rows, nodes, next_start, ran, self._product.pod_revisions.latest
 
     def _nodes_page(self, ask):
         nodes = [self._binder.nodes[name] for name in self._actor.core.placements.nodes]
-        page = nodes[ask.start : ask.start + ask.count]
-        return page, len(self._binder.nodes), self._product.node_revisions.latest
+        page, next_start = _page_of(nodes, self._actor.core.nodes_removed, ask)
+        return page, next_start, self._product.node_revisions.latest
 
     def _evicted_pods(self, _):
         """Pods evicted too long ago have only their name left."""
@@ -310,6 +311,13 @@ class ShadowLife:
         yield JournalRecord(pod.lsn, RecordKind.LOAD, *who, *by, facts=request.facts)
         if revision or request.facts != pod.facts:
             yield JournalRecord(0, RecordKind.ADD, *who, epoch=revision, facts=pod.facts)
+
+
+def _page_of(items, removed, ask):
+    """Return a page and the start of the next one: an index plus the number of removals."""
+    start = max(0, ask.start - removed)
+    stop = start + ask.count
+    return items[start:stop], stop + removed if items[stop:] else 0
 
 
 def _claims(changes):
