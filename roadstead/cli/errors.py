@@ -60,6 +60,9 @@ def exit_status(error: RoadsteadError) -> int:
 
 
 def error_text(error: RoadsteadError) -> str:
-    """The error's text; an introduction is added to errors that are not about the input."""
+    """The error's text; an introduction is added to errors that are not about the input.
+
+    An error that exhausted memory, files or threads caused has their text, which names the remedy.
+    """
     has_place = isinstance(error, (InputError, UnsupportedError))
-    return str(error) if has_place else f"The run failed: {error}"
+    return str(error) if has_place else f"The run failed: {exhausted(error) or error}"
