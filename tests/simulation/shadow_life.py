@@ -117,18 +117,23 @@ class ShadowLife:
         return self._journal.raw(facts)
 
     def _same_revisions(self, records):
-        nodes, pods, evicted = {}, {}, set()
+        nodes, pods, gone = {}, {}, set()
         for _, kind, uid, _, node, _, _, epoch, _ in records:
-            if kind == "evict" and epoch > pods.get(uid, 0):
+            known = pods.get(uid, 0)
+            if kind == "evict" and epoch > known:
                 pods[uid] = epoch
-                evicted.add(uid)
-            elif kind == "evict" and uid not in evicted:
-                pods[uid] = pods.get(uid, 0) + 1
-                evicted.add(uid)
+                gone.add(uid)
+            elif kind == "evict" and uid not in gone:
+                pods[uid] = known + 1
+                gone.add(uid)
             elif epoch and kind in ("node", "node_gone"):
                 nodes[node] = max(epoch, nodes.get(node, 0))
-            elif epoch and kind in ("add", "delete"):
-                pods[uid] = max(epoch, pods.get(uid, 0))
+            elif kind == "add" and epoch and epoch >= known:
+                pods[uid] = epoch
+                gone.discard(uid)
+            elif kind == "delete" and epoch > known:
+                pods[uid] = epoch
+                gone.add(uid)
         self._same("revisions of nodes", dict(self._product.node_revisions.all()), nodes)
         self._same("revisions of pods", dict(self._product.pod_revisions.all()), pods)
 
