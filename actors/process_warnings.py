@@ -1,7 +1,8 @@
 """Warnings of a run's processes for the user: kept in each process, shown by the driver.
 
-    logger of a process ──► ProcessWarnings ── with the reply to STATUS ──► WarningLimit ──► user
+    logger of a process ──► ProcessWarnings ── reply to STATUS ──► WarningLimit ──► user
 
+STATUS is the message by which the supervisor, in the driver, reads the state of each actor.
 Both ends are bounded: a plugin that warns for each pod fills neither memory nor the terminal.
 """
 
@@ -25,9 +26,9 @@ LOG_HINT: Final = "--log DIR writes all warnings of Roadstead"
 
 
 class ProcessWarnings(logging.Handler):
-    """The warnings of this process since they were collected last, the first ones.
+    """The first `MAX_LINES` warnings of this process since the last `collect`.
 
-    It is a handler of the loggers of Roadstead and of all others, as those of users' plugins.
+    It is a handler of the loggers of Roadstead and of all others, such as those of users' plugins.
     """
 
     def __init__(self, process: str) -> None:
@@ -40,7 +41,8 @@ class ProcessWarnings(logging.Handler):
 
     def open(self) -> None:
         """Begin to keep warnings."""
-        # A log file ends the propagation of Roadstead's records, so both loggers need the handler.
+        # With a log file, records of the logger ROOT do not propagate to the root logger (None), so
+        # both need the handler.
         for name in (ROOT, None):
             logging.getLogger(name).addHandler(self)
 

@@ -1,4 +1,7 @@
-"""A Ray cluster that a run joins: its nodes, and the wait for free CPUs on checked ones."""
+"""A Ray cluster that a run joins: its nodes, and the wait for free CPUs on them.
+
+Processes start only on checked nodes: those that `ray_checks` has found able to run Roadstead.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +38,8 @@ class RayCluster:
     run: name of the run on the cluster. nodes: those alive at the last read, by id. node_of:
     process → id of its node. head: address of the head's server (GCS); head_endpoint: the same as
     HOST:PORT. _used: nodes with a process of this run, now or before, by id. _journal_node_id,
-    _copy_node_id: of the nodes whose disks have the journal and its copy, in a run with a copy; ""
-    until a node is chosen.
+    _copy_node_id: ids of the nodes whose disks have the journal and its copy, in a run with a copy;
+    "" until a node is chosen.
     """
 
     def __init__(
@@ -116,6 +119,7 @@ class RayCluster:
             found = await asyncio.to_thread(alive_nodes)
             self.nodes = {node.id: node for node in found}
             lost = self.journal_loss(without)
+            # The role "control" is queue, cache and binder; the binder opens the journal.
             if lost and any(role_of(name) == "control" for name in processes):
                 raise ActorLostError(f"the journal cannot be opened: {lost}")
             excluded = {*without, *checks.left_out}
@@ -137,8 +141,8 @@ class RayCluster:
     def _shared_journal(self) -> Path | None:
         """Return the journal's folder if the binder's node must share it with the driver.
 
-        None without a journal, and for a new run with a copy of its journal: that may begin on the
-        disk of any node.
+        None without a journal, and for a new run that keeps a copy: it may create its journal on
+        the disk of any node.
         """
         journal = self._journal
         if journal is None or (self._has_copy and not any(journal.glob("*.segment"))):
@@ -169,14 +173,15 @@ class RayCluster:
         if not self._has_copy:
             return
         self._copy_node_id = self.node_of.get(JOURNAL_COPY, self._copy_node_id)
+        # The binder is in the process CONTROL, or has its own.
         for name in (CONTROL, BINDER):
             self._journal_node_id = self.node_of.get(name, self._journal_node_id)
 
     def journal_loss(self, lost: Collection[str]) -> str:
         """Return how the node with the journal was lost; "" while it is there.
 
-        lost: ids of nodes that do not answer. A node that is stopped in order is not among them at
-        first, but Ray does not list it any more.
+        lost: ids of nodes that do not answer. A node that was shut down normally is not among them
+        at first, but Ray no longer lists it.
         """
         if not self._journal_node_id or (
             self._journal_node_id in self.nodes and self._journal_node_id not in lost
@@ -206,7 +211,7 @@ class RayCluster:
         return room_for(role, others, usable, self._constraints(), self.node_of)
 
     def move_journal(self) -> None:
-        """Make the copy the journal: its node is the journal's from now on, and has no copy yet."""
+        """Make the copy the journal, on the copy's node; no node is chosen for a new copy yet."""
         self._journal_node_id, self._copy_node_id = self._copy_node_id, ""
 
     def driver_address(self) -> tuple[str, int] | None:

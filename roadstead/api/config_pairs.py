@@ -1,7 +1,7 @@
 """Paired differences of the configurations of a simulation, which are played with the same seeds.
 
-FOLDER/compare.json has them: it follows from the tables of the runs, so it is the same whenever
-they are.
+FOLDER/compare.json lists these differences. They are computed from the tables that each run wrote
+(FOLDER/RUN/TABLE) and nothing else, so equal tables give an equal file.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ def compare_configs(folder: Path, names: Iterable[str]) -> tuple[Comparison, ...
 
     names: of the runs, CONFIGURATION-SEED. Raises InputError for tables that cannot be read.
     """
-    # From the seed: a configuration may end with "-", and a negative seed begins with it.
+    # The seed is read from the record, because the name cannot be split at a "-": a configuration
+    # may end with one, and a negative seed begins with one.
     seeds = {run.name: run.seed for run in read_record(folder).runs}
     by_config: dict[str, list[str]] = {}
     for name in names:

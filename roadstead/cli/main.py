@@ -1,7 +1,7 @@
 """The command line: a group whose commands are loaded when they are called.
 
-`roadstead --help` loads only click. A command imports what it needs, and what only its run needs
-when it runs.
+`roadstead --help` loads only click. The module of a command imports what its options need; the
+command imports the rest when it runs.
 """
 
 from __future__ import annotations
@@ -93,6 +93,7 @@ class LazyGroup(click.Group):
         self._open_launcher = open_launcher
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        # What commands read of this call; reports show its arguments as they were written.
         ctx.obj = Session(self._open_launcher, tuple(args))
         return super().parse_args(ctx, args)
 
@@ -109,7 +110,8 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         close = get_close_matches(args[0], _COMMANDS, n=1)
-        if args[0] not in _COMMANDS and close:
+        # A shell that completes a command line gets no errors.
+        if args[0] not in _COMMANDS and close and not ctx.resilient_parsing:
             ctx.fail(f"No such command {args[0]!r}. Did you mean {close[0]!r}?")
         return super().resolve_command(ctx, args)
 

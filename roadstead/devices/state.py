@@ -40,9 +40,9 @@ class DeviceState:
     """Device objects: claims by `namespace/name`, slices and classes by name.
 
     version: grows with each change. now_ms: time since 1970, set by the owner; only binding
-    conditions read it. served: by extended resource, the class that serves it. objects_changed:
-    whether slices or classes have changed since the start, so that an allocation of another process
-    may rest on other ones.
+    conditions read it. substitutes: facts that stand for many pods with equal claims. served: by
+    extended resource, the class that serves it. objects_changed: whether slices or classes have
+    changed since the start, so that another process may have allocated from older or newer ones.
     """
 
     def __init__(self, facts: DevicesFacts | None = None, gates: DeviceGates = NO_GATES) -> None:
@@ -68,9 +68,10 @@ class DeviceState:
     def apply(
         self, claims: Sequence[DeviceClaimFacts], removed: Sequence[str] = ()
     ) -> tuple[tuple[DeviceClaimFacts, ...], tuple[str, ...]]:
-        """Put claims in their new state, and remove others, by key; return (claims, removed).
+        """Put claims in their new state, and remove others, by key; return the opposite change.
 
-        That is the change that undoes this one; it may be applied only to the resulting state.
+        Its two parts are arguments for `apply`: old states to put back, and keys of new claims to
+        remove. It may be applied only to the resulting state.
         """
         if not (claims or removed):
             return (), ()
@@ -118,7 +119,7 @@ class DeviceState:
         self._refresh_slices()
 
     def are_free(self, claims: Iterable[DeviceClaimFacts]) -> bool:
-        """Whether the devices that claims are to be allocated are free, and no two claims get one.
+        """Whether all devices of these allocations are free, and none is in two of them.
 
         Devices under admin access may be used by any number of claims. Shared counters and
         capacities must suffice for all these claims.
@@ -141,7 +142,10 @@ class DeviceState:
         return self._device_room.suffices(results, in_use)
 
     def _refresh_slices(self) -> None:
-        """Give the allocator all slices, with the taints that rules add to their devices."""
+        """Give the allocator all slices, with the taints that rules add to their devices.
+
+        As upstream, a slice is left out (None) if a selector of a rule for it does not compile.
+        """
         self._device_room = None
         self.objects_changed = True
         slices: Iterable[SliceFacts | None] = self.slices.values()

@@ -81,7 +81,9 @@ def _unpack_trace(packed: bytes) -> Trace:
     try:
         body = from_wire(TraceBody, unpack(packed))
     except CodecError as error:
-        raise InputError(f"is whole, but not of this release; make it anew: {error}") from error
+        raise InputError(
+            f"is not damaged, but this release cannot read it; make it anew: {error}"
+        ) from error
     _check(body)
     creation_ms = _milliseconds("pods.creation_s", body.creation_s)
     deletion_ms = _milliseconds("pods.deletion_s", body.deletion_s)
@@ -98,6 +100,7 @@ def _unpack_trace(packed: bytes) -> Trace:
         pod_class=decoded("pods.class", body.pod_class, "<i4").astype(np.int32),
         creation_ms=creation_ms,
         deletion_ms=deletion_ms,
+        # The format has no durations: a pod ran from its creation to its deletion.
         duration_ms=np.where(
             ends, deletion_ms - _of_equal_length(creation_ms, deletion_ms), NEVER_MS
         ),
@@ -109,7 +112,7 @@ def _unpack_trace(packed: bytes) -> Trace:
 def _of_equal_length(
     creation_ms: NDArray[np.int64], deletion_ms: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Return creations of the deletions' length, so that `validate` reports a missing entry."""
+    """Return the creations; zeros if their number differs, which `validate` reports later."""
     return creation_ms if len(creation_ms) == len(deletion_ms) else np.zeros_like(deletion_ms)
 
 
@@ -117,7 +120,9 @@ def _milliseconds(field: str, content: bytes) -> NDArray[np.int64]:
     seconds = decoded(field, content, "<i8")
     # Not by np.abs, which returns the minimum of int64 unchanged.
     if ((seconds < -TIME_MAX_S) | (seconds > TIME_MAX_S)).any():
-        raise InputError(f"is more than {TIME_MAX_S} (292 years)", field=field)
+        raise InputError(
+            f"is more than {TIME_MAX_S} (292 years) from the trace's start", field=field
+        )
     scaled: NDArray[np.int64] = np.where(seconds == NEVER_S, NEVER_MS, seconds * S_MS)
     return scaled
 

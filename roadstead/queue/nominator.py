@@ -18,8 +18,8 @@ MAX_CACHED_FACTS = 4096
 """Maximum number of results that `facts_for` caches; a full cache is cleared."""
 
 MAX_GONE = 1024
-"""The index may hold 2 × (pods in the queue) + MAX_GONE pods; beyond that, pods that left the queue
-are removed from it."""
+"""The index may hold 2 × (pods in the queue) + MAX_GONE pods; beyond that, gone pods (which left
+the queue) are removed from it."""
 
 
 class Nominator(Generic[EventT]):

@@ -1,6 +1,7 @@
 """OverduePods: the pods of expired leases, by the scheduler that leased them.
 
-Such a scheduler may still bind these pods: when it is replaced, the binder is asked for them, too.
+A scheduler may bind a pod after its lease expired. So when a scheduler is replaced, the supervisor
+asks the binder on which nodes these pods are, as it does for the pods that are still leased.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from roadstead.queue.pods import EndedLease, EventT
 class OverduePods:
     """Owner → UID → epoch of the lease that expired.
 
-    For each owner, at most 2 × (pods in the queue) + MAX_GONE pods; beyond that, pods that left the
-    queue are removed.
+    For each owner, at most 2 × (pods in the queue) + MAX_GONE pods; beyond that, gone pods (which
+    left the queue) are removed.
     """
 
     def __init__(self) -> None:
@@ -28,6 +29,7 @@ class OverduePods:
             epochs = self._epochs.setdefault(lease.owner, {})
             epochs.update(dict.fromkeys(lease.uids, lease.epoch))
             if len(epochs) > MAX_GONE + 2 * core.counts().queued:
+                # Known pods wait or are in flight; all others are gone.
                 for uid in epochs.keys() - core.known_uids(epochs):
                     del epochs[uid]
 
@@ -39,7 +41,7 @@ class OverduePods:
     def end(self, owner: str, epoch: int) -> None:
         """Remove the pods that an owner leased before this epoch.
 
-        Those of the current incarnation stay: it may still commit them, and then end.
+        Those that the current incarnation leased stay until it is replaced, too.
         """
         epochs = self._epochs.pop(owner, {})
         if current := {uid: at for uid, at in epochs.items() if at >= epoch}:

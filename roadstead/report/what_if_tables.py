@@ -30,7 +30,7 @@ def print_fit(console: Console, result: FitResult) -> None:
     fitting = f"{counted(result.replicas, replica)} fit{'s' * (result.replicas == 1)}"
     if result.replicas:
         line = Text(f"{more}{fitting}", style="bold green")
-        nodes = f" on {len(result.nodes):,} of {result.node_count:,} nodes"
+        nodes = f" on {len(result.nodes):,} of {counted(result.node_count, 'node')}"
     else:
         line = Text(f"No {replica} fits", style="bold yellow")
         nodes = f" on any of {counted(result.node_count, 'node')}"
@@ -39,8 +39,9 @@ def print_fit(console: Console, result: FitResult) -> None:
     console.print(line, highlight=False)
     of_input = f"Pods of the input, placed first: {result.placed:,}"
     if result.pending:
-        of_input += f"; {result.pending:,} stay pending"
+        of_input += f"; {result.pending:,} {_stay(result.pending)} pending"
     console.print(Text(of_input))
+    # A spec is an argument of the command: web=3 db=1 counts sets of three web and one db.
     if len(result.specs) > 1:
         rows: list[Cells] = [
             [printable(each.name), printable(each.pod), f"{each.ratio:,}", f"{each.replicas:,}"]
@@ -50,7 +51,7 @@ def print_fit(console: Console, result: FitResult) -> None:
             *(text_column("replicas of"), text_column("copies of pod")),
             *(Column("in a set"), Column("replicas")),
         ]
-        print_table(console, f"Replicas, in {result.rounds:,} sets", columns, rows)
+        print_table(console, f"Replicas, in {counted(result.rounds, 'set')}", columns, rows)
     if result.nodes:
         _print_counts(console, "By shape of node", "shape", result.shapes, result.replicas)
         if len(result.zones) > 1:
@@ -147,8 +148,11 @@ def _grow_headline(result: GrowResult) -> Text:
     if not result.missing_before:
         return Text("No node is needed: every pod is placed", style="bold green")
     if not result.count:
-        line = Text(f"{result.missing_before:,} pods stay pending", style="bold yellow")
-        return line.append(": no node of the catalogue helps them", style="not bold")
+        missing = result.missing_before
+        stay = f"{counted(missing, 'pod')} {_stay(missing)} pending"
+        them = "it" if missing == 1 else "them"
+        line = Text(stay, style="bold yellow")
+        return line.append(f": no node of the catalogue helps {them}", style="not bold")
     line = Text(counted(result.count, "more node"), style="bold green")
     if result.price_per_hour is not None:
         line.append(f", {result.price_per_hour:,.2f} per hour,", style="not bold")
@@ -161,9 +165,10 @@ def _grow_headline(result: GrowResult) -> Text:
 
 def print_shrink(console: Console, result: ShrinkResult) -> None:
     """Print the nodes that can go, and how the disruption budgets limit that."""
-    line = Text(f"{len(result.nodes):,} of {result.node_count:,} nodes can go", style="bold green")
+    nodes = counted(result.node_count, "node")
+    line = Text(f"{len(result.nodes):,} of {nodes} can go", style="bold green")
     if not result.nodes:
-        line = Text(f"None of {result.candidates:,} nodes can go", style="bold yellow")
+        line = Text(f"None of {counted(result.candidates, 'node')} can go", style="bold yellow")
     line.append(f" ({printable(result.source)})", style="not bold")
     console.print(line, highlight=False)
     # These pods fit on no node even if none is removed, so they forbid no removal.
@@ -200,7 +205,7 @@ def print_shrink(console: Console, result: ShrinkResult) -> None:
             text_column("budget"),
             Column("allows"),
             Column("moves"),
-            Column("refuses at first"),
+            Column("refuses if all move at once"),
         ]
         left_out = _more(len(result.budgets), "budgets")
         print_table(console, "Disruption budgets", columns, rows, left_out=left_out)
@@ -208,8 +213,12 @@ def print_shrink(console: Console, result: ShrinkResult) -> None:
 
 
 def _shrink_proof(result: ShrinkResult) -> str:
-    proof = f"\nProven by a run in which {counted(result.moved, 'pod')} moved, each to another "
-    proof += f"node, and none was preempted; {counted(result.runs, 'trial')} in all."
+    trials = counted(result.runs, "trial")
+    if not result.nodes:
+        proof = f"\nNo node was emptied in {trials}."
+    else:
+        proof = f"\nProven by a run in which {counted(result.moved, 'pod')} moved, each to another "
+        proof += f"node, and none was preempted; {trials} in all."
     if result.bare:
         proof += f" Without a controller, to be created again: {result.bare:,}."
     if not result.is_complete:
@@ -316,6 +325,10 @@ def _print_reasons(console: Console, title: str, pairs: Sequence[tuple[str, str]
     ]
     columns = [text_column("reason"), Column("pods"), text_column("first pod")]
     print_table(console, title, columns, rows, left_out=_more(len(groups), "reasons"))
+
+
+def _stay(count: int) -> str:
+    return "stays" if count == 1 else "stay"
 
 
 def _more(count: int, what: str) -> str:

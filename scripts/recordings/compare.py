@@ -23,7 +23,7 @@ def differences(ours: Json, expected: Json) -> list[str]:
 
 
 def waits_for_post_filter(ours: Json) -> str:
-    """Return the missing part that PostFilter needs, or ""."""
+    """Return what PostFilter needs that is not implemented yet, or ""."""
     return str(mapping(ours.get("postFilter")).get("unsupported", ""))
 
 
@@ -53,7 +53,10 @@ def refusal_differences(ours: Json, expected: Json) -> list[str]:
 
 
 def _resolved(entry: Json) -> list[object] | None:
-    """Return 0, -1 or the status of each node, because the numbering of statuses is arbitrary."""
+    """Return for each node 0 if it passes, -1 if PreFilter excludes it, or else its status.
+
+    Numbers of statuses are arbitrary, so they cannot be compared.
+    """
     codes = entry.get("filter")
     if not isinstance(codes, list):
         return None

@@ -74,6 +74,20 @@ def test_shells_can_complete_command_names(monkeypatch: pytest.MonkeyPatch) -> N
     assert result.stdout == "plain,schedule\n"
 
 
+def test_completion_after_an_unknown_command_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = {
+        "COMP_WORDS": "roadstead shedule ",
+        "COMP_CWORD": "2",
+        "_ROADSTEAD_COMPLETE": "bash_complete",
+    }
+    for name, value in words.items():
+        monkeypatch.setenv(name, value)
+
+    result = CliRunner().invoke(build_cli(PlainLauncher), prog_name="roadstead")
+
+    assert (result.exit_code, result.stderr) == (0, "")
+
+
 def test_an_unknown_command_gets_a_suggestion(run: Run) -> None:
     like, unlike = run("shedule"), run("zzz")
 

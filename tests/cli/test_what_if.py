@@ -228,6 +228,14 @@ def test_shrink_lists_nodes_and_budgets(run: Run, fleet: str) -> None:
     assert document["candidates"] == 1
 
 
+def test_shrink_proves_nothing_if_no_node_can_go(run: Run, tmp_path: Path) -> None:
+    fleet = write(tmp_path / "one.json", node("n1"), pod("bare", "1", nodeName="n1"))
+    text = " ".join(run("grow", "--shrink", "--cluster", fleet).stdout.split())
+
+    assert text.startswith("None of 1 node can go")
+    assert "No node was emptied in 2 trials." in text
+
+
 @pytest.mark.parametrize(
     ("args", "text"),
     [

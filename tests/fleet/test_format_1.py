@@ -95,10 +95,10 @@ HOSTILE_FILES = {
     "cut short": (content_of(b"x" * 500)[:-6], "is cut short or goes on after its end"),
     "more after the end": (content_of(b"body") + b"more", "is cut short or goes on"),
     "no msgpack": (content_of(b"\xc1"), "make it anew: not msgpack"),
-    "another shape": (content_of(pack({"nodes": []})), "not of this release"),
+    "another shape": (content_of(pack({"nodes": []})), "this release cannot read it"),
     "nested too deep": (content_of(b"\x91" * 100_000 + b"\xc0"), "make it anew: nested deeper"),
-    "list of absurd length": (content_of(b"\xdd\xff\xff\xff\xff"), "not of this release"),
-    "half a surrogate": (content_of(b"\xa3\xed\xa0\x80"), "not of this release"),
+    "list of absurd length": (content_of(b"\xdd\xff\xff\xff\xff"), "this release cannot read it"),
+    "half a surrogate": (content_of(b"\xa3\xed\xa0\x80"), "this release cannot read it"),
 }
 
 
@@ -133,9 +133,9 @@ BROKEN_BODIES = {
     ),
     "uid with an escape": ({"pod_uids": ["\x1b", "b"]}, "must not contain control characters"),
     "namespace": ({"namespaces": [["A", []]]}, 'namespaces: "A" is not allowed: a lowercase RFC'),
-    "name no text": ({"pod_names": [1, 2]}, "not of this release"),
-    "source no text": ({"source": None}, "not of this release"),
-    "namespaces no pairs": ({"namespaces": [["a"]]}, "not of this release"),
+    "name no text": ({"pod_names": [1, 2]}, "this release cannot read it"),
+    "source no text": ({"source": None}, "this release cannot read it"),
+    "namespaces no pairs": ({"namespaces": [["a"]]}, "this release cannot read it"),
 }
 
 

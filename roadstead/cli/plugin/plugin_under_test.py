@@ -39,7 +39,7 @@ ANSWER_POINTS = frozenset({"preFilter", "filter", "preScore", "score"})
 """Extension points whose answers for nodes can be compared."""
 
 NAMESPACES = "demo", "other"
-"""Sample pods are in `demo`; variants that differ only in namespace are in `other`."""
+"""Sample pods are in `demo`; their copies with another namespace are in `other`."""
 
 NO_CLUSTER = ClusterFacts()
 """A cluster without claims, volumes, disruption budgets and namespaces."""
