@@ -156,10 +156,18 @@ def close_journal(plan: RunPlan) -> None:
 
 
 def mark_finished(plan: RunPlan) -> None:
-    """Mark that the output of the run is written: the next run moves its journal aside."""
+    """Mark that the output of the run is written: the next run moves its journal aside.
+
+    JournalError if the mark cannot be written.
+    """
     folder = plan.settings.journal
-    if folder is not None and any(folder.glob("*.segment")):
-        (folder / FINISHED).touch()
+    try:
+        if folder is not None and any(folder.glob("*.segment")):
+            (folder / FINISHED).touch()
+    except OSError as failure:
+        raise JournalError(
+            f"journal {folder}: cannot record that the output is written: {failure.strerror}"
+        ) from failure
 
 
 def _refusal(folder: Path, problem: str) -> InputError:

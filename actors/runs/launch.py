@@ -137,8 +137,10 @@ class ActorLauncher:
     def _stop_started(self) -> None:
         """End the runtime that `prepare` started, for a run that needs no actors."""
         starting, self._starting = self._starting, None
-        if starting is not None:
-            run_on_new_loop(starting.result().stop())
+        # The run needs no actors: it does not fail with them.
+        with contextlib.suppress(*_SYMPTOMS):
+            if starting is not None:
+                run_on_new_loop(starting.result().stop())
 
     def explain(
         self, inputs: RunInputs, plan: RunPlan, pod: Pod, progress: ReportProgress

@@ -60,8 +60,14 @@ def read_on_node(run: str, name: str, start: int, count: int) -> bytes:
     """Answer a request for logs of this node, as msgpack: bytes, or [folder, [[name, size], …]]."""
     folder = folder_on_node(run)
     if not name:
-        paths = sorted(folder.iterdir())[:MAX_FILES] if folder.is_dir() else []
-        return pack([str(folder), [[path.name, path.stat().st_size] for path in paths]])
+        paths = sorted(folder.iterdir()) if folder.is_dir() else []
+        files: list[list[object]] = []
+        for path in paths:
+            # Neither other files nor one that was just removed keep the others from the driver.
+            with contextlib.suppress(FileNotFoundError):
+                if is_log(path.name):
+                    files.append([path.name, path.stat().st_size])
+        return pack([str(folder), files[:MAX_FILES]])
     if not is_log(name):
         raise ValueError(f"not a name of a file: {name[:64]!r}")
     with open(folder / name, "rb") as file:

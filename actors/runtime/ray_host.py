@@ -161,6 +161,7 @@ class RayHost:
     async def rebuild(self, builds: Mapping[str, Factory], directory: Directory) -> int | Failure:
         """Build the next incarnations of retired actors; the answer is that of `ready`."""
         await self.retire()
+        self._failure = None
         self._build(builds, directory)
         return self._failure or os.getpid()
 

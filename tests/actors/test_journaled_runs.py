@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from roadstead.actors.binder.actor import BinderActor
-from roadstead.actors.interface import NOTHING
+from roadstead.actors.interface import NOTHING, ActorError
 from roadstead.actors.runs import client, launch
 from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.fleet.generate import generate_fleet
@@ -216,6 +216,29 @@ def test_the_outcome_of_a_run_without_output_is_read_and_nothing_is_decided(tmp_
     assert phases == [
         f"Journal {tmp_path}: the run ended; its result is read, without new decisions."
     ]
+
+
+def test_an_output_that_cannot_be_recorded_as_written_is_an_error(tmp_path, monkeypatch):
+    def full(path):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "touch", full)
+
+    with pytest.raises(JournalError, match="record that the output is written: No space left"):
+        run(inputs_of([node("n1")], pods_of("a")), journal=tmp_path)
+
+
+def test_an_ended_run_is_read_although_ray_did_not_start(tmp_path, monkeypatch):
+    def failing(plan):
+        raise ActorError("Ray did not start")
+
+    wanted = ended(tmp_path, batch=8)
+    monkeypatch.setattr(launch, "open_runtime", failing)
+    launcher = ActorLauncher()
+    plan = replace(plan_of(journal=tmp_path, batch=8), resume=True)
+    launcher.prepare(plan.settings.model_copy(update={"runtime": "ray"}), "")
+
+    assert launcher.run(crowded(), plan, lambda progress: None).pending == wanted.pending
 
 
 def test_a_finished_run_without_output_is_started_again_only_on_request(tmp_path):

@@ -133,6 +133,16 @@ async def test_bad_input_of_a_rebuilt_actor_names_the_process():
     assert "in the process control on Ray" in failure.text
 
 
+async def test_a_build_after_a_failed_one_succeeds():
+    def refused(directory):
+        raise InputError("differs")
+
+    host = host_of(Queue)
+    await host.rebuild({"queue": refused}, None)
+
+    assert await host.rebuild({"queue": Queue}, None) == os.getpid()
+
+
 @pytest.mark.parametrize("source", ["", "/few_pods.py"])
 async def test_bad_input_on_a_joined_cluster_names_the_process_and_its_machine(source):
     def refused(directory):

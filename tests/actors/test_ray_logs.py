@@ -7,11 +7,11 @@ import stat
 import pytest
 from ray.exceptions import RayActorError
 
-from roadstead.actors.runtime import ray_logs
-from roadstead.actors.runtime.log_location import PART_BYTES
+from roadstead.actors.runtime import log_location, ray_logs
+from roadstead.actors.runtime.log_location import PART_BYTES, read_on_node
 from roadstead.actors.runtime.ray_logs import NodeLogs, RunLogs, gather
 from roadstead.actors.runtime.ray_placement import RayNode
-from roadstead.protocol.plain_data import pack
+from roadstead.protocol.plain_data import DecodeLimits, pack, unpack
 from tests.actors.world import GENEROUS_S
 
 H1 = RayNode("aaaaaaaa1", "h1", "10.0.0.1", 7000, 4.0, 4.0)
@@ -163,6 +163,21 @@ async def test_names_that_leave_the_folder_are_refused(tmp_path, name):
 
     assert missing == ["scheduler-0 on h2 (10.0.0.2) (not a name and size of a file)"]
     assert not (tmp_path / "logs").exists()
+
+
+def test_other_and_removed_files_are_not_listed(tmp_path, monkeypatch):
+    monkeypatch.setattr(log_location, "folder_on_node", lambda run: tmp_path / run)
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "queue.jsonl").write_bytes(b"1\n")
+    (folder / "core.12").write_bytes(b"")
+    # Its name is there, and it has no size.
+    (folder / "removed.jsonl").symlink_to(folder / "nothing")
+
+    assert unpack(read_on_node("run", "", 0, 0), DecodeLimits()) == [
+        str(folder),
+        [["queue.jsonl", 2]],
+    ]
 
 
 async def test_a_folder_that_cannot_be_written_does_not_fail_the_run(tmp_path):
