@@ -359,13 +359,12 @@ class SchedulingQueue:
 
     # Reasons of pending pods.
 
-    def pending(self) -> list[PendingReason]:
-        """Return why each pod of the queue is pending."""
+    def pending(self, start: int = 0, stop: int | None = None) -> list[PendingReason]:
+        """Return why each pod of the queue is pending, or those from `start` to before `stop`."""
         return [
             self._pending_reasons.get(pod.identity.uid)
             or PendingReason(pod.identity.uid, pod.identity.key, "has not been tried yet", (), ())
-            for state in (*WAITING, QueueState.IN_FLIGHT)
-            for pod in self.core.pods(state)
+            for pod in self.core.pods(*WAITING, QueueState.IN_FLIGHT, start=start, stop=stop)
         ]
 
 
