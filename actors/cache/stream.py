@@ -174,15 +174,22 @@ class ChangeStream:
         self._filled_to[request.follower] = self.seq
         seq, parts = self.seq, self._encoder.cluster_state(self.seq)
         follower = self._follower(request.follower)
-        sends = (
-            follower.call(
-                RESTORE,
-                Restore(seq, number, len(parts), part, request.epoch),
-                timeout_s=self._call_s,
+        sends = [
+            asyncio.ensure_future(
+                follower.call(
+                    RESTORE,
+                    Restore(seq, number, len(parts), part, request.epoch),
+                    timeout_s=self._call_s,
+                )
             )
             for number, part in enumerate(parts)
-        )
-        await asyncio.gather(*sends)
+        ]
+        try:
+            await asyncio.gather(*sends)
+        finally:
+            # After a failure, no other part is resent: the next fill sends them all.
+            for send in sends:
+                send.cancel()
 
     def _mark_unfilled(self, name: str) -> None:
         self._drop_waiting(name)

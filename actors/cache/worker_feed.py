@@ -36,6 +36,7 @@ class WorkerFeed:
     ) -> None:
         self._send, self._join = send, join
         self._waiting: list[DeltaBatch] = []
+        self._changes_waiting = 0
         self._timer: asyncio.TimerHandle | None = None
         self.receives_requests = False
 
@@ -48,7 +49,8 @@ class WorkerFeed:
             self._send(batch)
             return
         self._waiting.append(batch)
-        if self.receives_requests or sum(each.count for each in self._waiting) >= MAX_WAITING:
+        self._changes_waiting += batch.count
+        if self.receives_requests or self._changes_waiting >= MAX_WAITING:
             self._send_waiting()
         elif self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(WAIT_S, self._send_waiting)
@@ -56,6 +58,7 @@ class WorkerFeed:
     def drop(self) -> None:
         """Drop waiting changes: the worker receives them with a fill, or not at all."""
         self._waiting.clear()
+        self._changes_waiting = 0
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

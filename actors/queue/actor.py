@@ -222,9 +222,8 @@ class QueueActor:
 
     async def pending(self, request: PageRequest) -> PendingPage:
         """Return one page of the pending pods, with reasons, and the number of all."""
-        pending = self.queue.pending()
-        page = pending[request.start : request.start + request.count]
-        return PendingPage(tuple(page), len(pending))
+        page = self.queue.pending(request.start, request.start + request.count)
+        return PendingPage(tuple(page), self.core.counts().queued)
 
     async def status(self, _: Nothing) -> ActorStatus:
         counts = self.core.counts()

@@ -86,7 +86,7 @@ class NodeWatch:
             try:
                 self._list_nodes()
             except Exception as failure:
-                # Of whatever type: without this thread the sweep would see no further node. The
+                # Any error: without this thread the sweep would see no further node. The
                 # head may be restarting; the sweep ends if it does not come back.
                 self._notes.append(f"The nodes of Ray cannot be listed: {first_line(failure)}")
             self._is_over.wait(LIST_EVERY_S)

@@ -6,6 +6,7 @@ States, transitions and rules: the diagram in `roadstead.queue`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain, islice
 from typing import Generic
 
 from roadstead.facts.pod import PodFacts, PodIdentity
@@ -343,9 +344,15 @@ class QueueCore(Generic[EventT]):
             return ()
         return entry.rejected_by
 
-    def pods(self, state: QueueState) -> tuple[QueuedPod, ...]:
-        """Return the pods in one state, in the order of their container; in flight: by arrival."""
-        return tuple(entry.view() for entry in self._store.entries(state))
+    def pods(
+        self, *states: QueueState, start: int = 0, stop: int | None = None
+    ) -> tuple[QueuedPod, ...]:
+        """Return the pods in some states, in the order of their container; in flight: by arrival.
+
+        start, stop: as of a slice; only these pods are built.
+        """
+        entries = chain.from_iterable(map(self._store.entries, states))
+        return tuple(entry.view() for entry in islice(entries, start, stop))
 
     @property
     def has_pods(self) -> bool:

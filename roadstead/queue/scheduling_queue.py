@@ -356,10 +356,9 @@ class SchedulingQueue:
 
     # Reasons of pending pods.
 
-    def pending(self) -> list[PendingReason]:
-        """Return why each pod of the queue is pending."""
+    def pending(self, start: int = 0, stop: int | None = None) -> list[PendingReason]:
+        """Return why each pod of the queue is pending, or those from `start` to before `stop`."""
         return [
-            self._reasons.of(pod.identity, state)
-            for state in (*WAITING, QueueState.IN_FLIGHT)
-            for pod in self.core.pods(state)
+            self._reasons.of(pod.identity, self.core.state_of(pod.identity.uid))
+            for pod in self.core.pods(*WAITING, QueueState.IN_FLIGHT, start=start, stop=stop)
         ]

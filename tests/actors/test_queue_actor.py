@@ -22,6 +22,7 @@ from roadstead.facts.pod import GroupMembership, PodAffinityTerm
 from roadstead.facts.selectors import LabelSelector, Requirement
 from roadstead.protocol.errors import IllegalTransitionError
 from roadstead.queue import QueueState
+from roadstead.queue.pods import PodEntry
 from roadstead.queue.reports import NodeChange, PendingReason, ReturnedPod
 from roadstead.queue.retries import MAX_CONFLICTS, MAX_FAILURES, Retries
 from roadstead.queue.scheduling_queue import MAX_FAILED_REPORTS
@@ -819,6 +820,19 @@ async def test_pending_pods_are_returned_in_pages():
         [],
     ]
     assert {page.total for page in pages} == {5}
+
+
+async def test_a_page_builds_no_pod_of_another_page(monkeypatch):
+    built, view = [], PodEntry.view
+    monkeypatch.setattr(PodEntry, "view", lambda entry: built.append(entry.uid) or view(entry))
+    queue = queue_of()
+    await queue.submit(batch_of(*"abcde"))
+    await leased(queue, max_pods=2)
+    built.clear()
+
+    await queue.pending(PageRequest(2, 2))
+
+    assert built == ["uid-e", "uid-a"], "pods in flight are the last ones"
 
 
 async def test_status_counts_the_pods_by_state():

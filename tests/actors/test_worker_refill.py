@@ -11,7 +11,7 @@ from roadstead.actors.messages import CHANGES_APPLIED, node_batch
 from roadstead.actors.messages.changes import NodeNames
 from roadstead.actors.messages.recovery import Restream
 from roadstead.actors.worker.actor import WorkerActor
-from tests.actors.world import NOBODY, Fake, Fakes, lines, plan_of, until
+from tests.actors.world import NOBODY, Fake, Fakes, lines, plan_of, turns, until
 from tests.builders import node
 
 SILENCE = DeadlineError("worker-0 did not answer")
@@ -78,6 +78,27 @@ async def test_a_worker_that_stays_silent_is_abandoned_after_a_few_tries(monkeyp
 
     assert log == ["worker not filled again"] * refill.FILLS + ["worker left behind"]
     assert world.stream.unfilled == {"worker-0"}
+
+
+async def test_a_failed_part_ends_the_sends_of_the_other_parts(monkeypatch):
+    monkeypatch.setattr(encoding, "PAGE", 1)
+    world, ended = World(), []
+    await world.with_nodes("n1", "n2")
+
+    async def restore(message):
+        if message.part == 0:
+            raise SILENCE
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(message.part)
+
+    world.way.answers["restore"] = restore
+    with pytest.raises(DeadlineError):
+        await world.stream.fill(Restream("worker-0", 1))
+    await turns()
+
+    assert ended == [1, 2, 3]
 
 
 async def test_a_refilled_worker_is_filled_once_and_the_log_reports_it(monkeypatch):
