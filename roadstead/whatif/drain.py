@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
 
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import Pod
@@ -18,6 +20,8 @@ from roadstead.report.result import PreemptedPod
 from roadstead.run import Progress, RunInputs, RunPlan
 from roadstead.whatif.evictions import RECREATE, Allowances, EvictionRules, cordoned, move
 from roadstead.whatif.sandbox import OnProgress, Sandbox, ignore
+
+PREEMPTED: Final = "was preempted by another replacement"
 
 
 def drain(
@@ -42,7 +46,7 @@ class _Drain:
     """One drain. rounds: number of rounds in which pods were evicted.
 
     _nodes: names of the drained nodes, in order. _pods: (pod, node) of all pods on them. _waiting:
-    pods to evict. _rows: UID → result. _rounds_of: budget → rounds in which it allowed evictions.
+    pods to evict. _rows: UID → result. _moved: UID of a replacement → its pod. _rounds_of: budget → rounds in which it allowed evictions.
     """
 
     def __init__(self, sandbox: Sandbox, allowances: Allowances, rules: EvictionRules) -> None:
@@ -52,6 +56,7 @@ class _Drain:
         self._pods: list[tuple[Pod, str]] = []
         self._waiting: list[Pod] = []
         self._rows: dict[str, DrainedPod] = {}
+        self._moved: dict[str, Pod] = {}
         self._preempted: list[PreemptedPod] = []
         self._rounds_of: dict[str, set[int]] = {}
         self.rounds = 0
@@ -86,6 +91,9 @@ class _Drain:
         node_of = {pod[0].uid: self._sandbox.node_of(pod[0].uid) for pod in evicted}
         scheduled, copy_of = move(self._sandbox, evicted)
         self._preempted += scheduled.preempted
+        for each in scheduled.preempted:
+            if each.uid in self._moved:
+                self._record_preempted(self._moved.pop(each.uid))
         message_of = {each.uid: each.message for each in scheduled.pending}
         for pod in evicted:
             self._record_replacement(
@@ -106,17 +114,25 @@ class _Drain:
         for name in self._allowances.selecting(pod[1]):
             self._rounds_of.setdefault(name, set()).add(self.rounds)
         if copy_uid not in placed or placed[copy_uid] in self._nodes:
-            reason = message_of.get(copy_uid, "was preempted by another replacement")
+            reason = message_of.get(copy_uid, PREEMPTED)
             if copy_uid in placed:
                 reason = f"tolerates the cordon: it is placed on {placed[copy_uid]} again"
             row = DrainedPod(*_names_of(pod), node, "pending", "", self.rounds, reason)
         else:
             note = RECREATE if is_bare else ""
             row = DrainedPod(*_names_of(pod), node, "moved", placed[copy_uid], self.rounds, note)
+            self._moved[copy_uid] = pod
             # Nothing creates a bare pod again, so its budget allows no further eviction.
             if not is_bare:
                 self._allowances.count_replacement(pod[1])
         self._record(pod, row)
+
+    def _record_preempted(self, pod: Pod) -> None:
+        """Record that a replacement, placed in an earlier round, was preempted by a later one."""
+        row = self._rows[pod[0].uid]
+        self._record(pod, replace(row, outcome="pending", to="", reason=PREEMPTED))
+        if pod[1].owner is not None:
+            self._allowances.discount_replacement(pod[1])
 
     def _record(self, pod: Pod, row: DrainedPod) -> None:
         self._rows[pod[0].uid] = row

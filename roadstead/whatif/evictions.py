@@ -108,6 +108,11 @@ class Allowances:
         for name in self.selecting(facts):
             self.left[name] += 1
 
+    def discount_replacement(self, facts: PodFacts) -> None:
+        """Undo `count_replacement`, for a replacement that ended."""
+        for name in self.selecting(facts):
+            self.left[name] -= 1
+
 
 def _key(budget: DisruptionBudget) -> str:
     return f"{budget.namespace}/{budget.name}"

@@ -158,6 +158,26 @@ def test_a_pod_that_is_preempted_for_a_replacement_is_reported():
     assert not result.is_complete
 
 
+def test_a_replacement_that_a_later_round_preempts_is_pending_and_counts_as_disrupted():
+    web = {"labels": {"app": "web"}, "cpu": 3000}
+    there = [
+        running("low", "n1", owned(**web)),
+        running("high", "n1", owned(**web, priority=10)),
+        running("last", "n1", owned(**web | {"cpu": 100})),
+    ]
+    nodes = [node("n1", cpu=8000), node("n2")]
+
+    result = drained(nodes, there, ["n1"], plan_with(budget("b", "web", 1)))
+
+    assert outcomes(result) == {
+        "low": ("pending", ""),
+        "high": ("moved", "n2"),
+        "last": ("blocked", ""),
+    }
+    assert result.pods[0].reason == "was preempted by another replacement"
+    assert result.rounds == 2
+
+
 def test_a_pod_that_tolerates_the_cordon_comes_back():
     everything = (tolerate(operator="Exists"),)
     there = [running("a", "n1", owned(cpu=1000, tolerations=everything))]
