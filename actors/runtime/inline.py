@@ -77,7 +77,12 @@ class InlineActor:
         return await future
 
     def end(self) -> None:
-        """End the actor as a kill would: pending messages raise ActorLostError."""
+        """End the actor as a kill would: pending messages raise ActorLostError.
+
+        A second call does nothing.
+        """
+        if self.lost:
+            return
         self.lost = True
         self._dispatcher.release()
         for task in self._tasks:
@@ -174,8 +179,9 @@ class InlineRuntime:
         """Note nothing: there is one node."""
 
     async def kill(self, name: str) -> None:
-        """End an actor at once."""
-        self._actors[name].end()
+        """End an actor at once; without effect if there is none of this name."""
+        if (actor := self._actors.get(name)) is not None:
+            actor.end()
 
     async def retire(self, name: str) -> None:
         """End an actor at once."""

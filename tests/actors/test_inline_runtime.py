@@ -30,6 +30,10 @@ class Waiter:
         self.begun = 0
         self.asked = []
         self.nodes = ()
+        self.released = 0
+
+    def release(self):
+        self.released += 1
 
     async def status(self, _):
         self.begun += 1
@@ -209,6 +213,14 @@ async def test_an_ended_actor_refuses_messages():
 
         with pytest.raises(ActorLostError, match="w is gone"):
             await world.bound()
+
+
+async def test_an_actor_is_released_once_and_an_unknown_name_can_be_killed():
+    async with World() as world:
+        await world.runtime.kill("w")
+        await world.runtime.kill("unknown")
+
+    assert world.actor.released == 1
 
 
 async def test_a_name_is_unique_while_its_actor_runs():
