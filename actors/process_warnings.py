@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from typing import Final
+from weakref import WeakSet
 
 from roadstead.actors.logs import ROOT
 
@@ -35,7 +36,8 @@ class ProcessWarnings(logging.Handler):
         """process: its name, which is part of each line."""
         super().__init__(logging.WARNING)
         self._process = process
-        self._last: logging.LogRecord | None = None
+        # Weak: a record, perhaps with a traceback, is dropped once it has passed the loggers.
+        self._seen: WeakSet[logging.LogRecord] = WeakSet()
         self._lines: list[str] = []
         self._left_out = 0
 
@@ -54,10 +56,10 @@ class ProcessWarnings(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Keep a record as one line, as `logging` requires it."""
-        if record is self._last:
+        if record in self._seen:
             # It came through both loggers.
             return
-        self._last = record
+        self._seen.add(record)
         if len(self._lines) >= MAX_LINES:
             self._left_out += 1
             return

@@ -55,6 +55,16 @@ def test_with_a_log_file_they_are_kept_as_well(kept, tmp_path):
     assert kept.collect() == ("scheduler-0: once",)
 
 
+def test_records_of_two_threads_that_alternate_are_kept_once(kept):
+    records = [logging.LogRecord("x", logging.WARNING, "", 0, text, (), None) for text in "ab"]
+
+    # Each comes through both loggers.
+    for record in records * 2:
+        kept.handle(record)
+
+    assert kept.collect() == ("scheduler-0 (x): a", "scheduler-0 (x): b")
+
+
 def test_a_failure_is_named_without_its_traceback(kept):
     try:
         raise ValueError("x" * 1000)
