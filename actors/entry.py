@@ -41,6 +41,7 @@ def _end_at_once(status: int) -> None:
 
         RaySession.abandon()
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError):
+        # ValueError: it is closed.
+        with contextlib.suppress(OSError, ValueError):
             stream.flush()
     os._exit(status)

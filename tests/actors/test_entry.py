@@ -55,6 +55,22 @@ def test_an_explanation_without_a_run_loads_no_actors(tmp_path):
     assert shown.stdout.splitlines()[-1] == "[]"
 
 
+def test_the_status_is_kept_if_standard_output_is_closed():
+    code = (
+        "import sys, roadstead.actors.entry as entry\n"
+        "sys.argv[1:] = ['unknown']\n"
+        "sys.stdout.close()\n"
+        "entry.main()"
+    )
+
+    ended = subprocess.run(
+        [sys.executable, "-c", code], check=False, capture_output=True, text=True
+    )
+
+    assert ended.returncode == 2
+    assert "Traceback" not in ended.stderr
+
+
 @pytest.mark.parametrize("waiting", [(), ("a", "b")], ids=["as given", "after a run"])
 def test_explanations_are_those_of_the_launcher_of_actors(waiting):
     inputs, asked = inputs_of([builders.node("n1")], pods_of(*waiting)), pods_of("asked")[0]
