@@ -45,7 +45,11 @@ def plugins_watched(plan: RunPlan) -> Iterator[RunPlan]:
     RUNNING_CALLS.forget()
     with watched(plan.settings.deadlines.plugin_s, kept):
         if plan.settings.runtime == "inline":
-            yield plan
+            try:
+                yield plan
+            finally:
+                # Otherwise they would keep the actors of the run, in a notebook for long.
+                POD_KEY_FINDERS.clear()
             return
         with TemporaryDirectory(prefix="roadstead-plugins-") as folder:
             yield replace(plan, marks=folder)

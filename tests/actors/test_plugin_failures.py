@@ -10,7 +10,7 @@ from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.actors.supervisor.plugin_processes import last_call_of, plugins_watched
 from roadstead.config.settings import ActorDeadlines, Settings
 from roadstead.framework.plugin_calls import PluginCalls
-from roadstead.plugin_watch import Mark
+from roadstead.plugin_watch import POD_KEY_FINDERS, Mark
 from roadstead.run import RunInputs, RunPlan
 from tests.actors.world import pods_of, run_virtually
 from tests.builders import node, pod
@@ -112,6 +112,7 @@ def test_pods_for_which_a_plugin_never_returns_are_pending_and_the_others_are_pl
     with plugins_watched(plan) as watched:
         outcome = run_virtually(fleet(), watched)
 
+    assert POD_KEY_FINDERS == {}, "the actors of an ended run are kept no longer"
     assert placed(outcome) == [*SOUND]
     for each in outcome.pending:
         assert "did not return within 0.5 s" in each.message
