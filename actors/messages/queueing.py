@@ -22,6 +22,9 @@ class Submitted:
 class LeaseRequest:
     """Scheduler → queue: lease up to `max_pods` pods; answer after at most `wait_s`.
 
+    A second copy leases further pods. Nobody renews the lease whose answer is not read: it expires,
+    and its pods are leased again.
+
     owner, epoch: of the scheduler. profile: lease the pods of this profile only; "" for all. gangs:
     (namespace, name) of gangs with pods that wait at Permit.
     """
