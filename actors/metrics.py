@@ -171,9 +171,6 @@ METRICS = (
 )
 """All metrics, actor by actor."""
 
-NOT_PUBLISHED = ("kernel: by reference: ", "kernel: stopped: ")
-"""Prefixes of values that are not exported: the number of their names has no bound."""
-
 
 def actor_type(name: str) -> str:
     """Return the type in an actor's name, such as `scheduler` for `scheduler-0`."""
