@@ -9,7 +9,7 @@ processes (queue, cache and binder) on one node, schedulers and workers spread o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from roadstead.actors.names import BINDER, CACHE, CONTROL, JOURNAL_COPY, QUEUE, SCHEDULER
@@ -75,7 +75,7 @@ def role_of(process: str) -> Role:
 
 def place(
     processes: Sequence[str],
-    nodes: Iterable[RayNode],
+    nodes: Collection[RayNode],
     constraints: PlacementConstraints,
     node_of: Mapping[str, str],
 ) -> dict[str, RayNode] | Unplaceable:
