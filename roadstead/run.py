@@ -214,6 +214,18 @@ class RunInputs:
     running: tuple[tuple[PodIdentity, PodFacts, str], ...] = ()
     pending: tuple[Pod, ...] = ()
 
+    def check_identities(self) -> None:
+        """Raise InputError if a running pod is also pending: it could not be placed or wait."""
+        running = {identity.uid for identity, _, _ in self.running}
+        for identity, _ in self.pending:
+            if identity.uid in running:
+                raise InputError(
+                    "is also the UID of a running pod: a UID must be unique",
+                    obj=f'Pod "{identity.key}"',
+                    field="metadata.uid",
+                    value=cut_short(identity.uid),
+                )
+
 
 @dataclass(frozen=True, slots=True)
 class Progress:

@@ -57,7 +57,6 @@ from roadstead.actors.supervisor.replacing import in_gangs
 from roadstead.actors.supervisor.supervisor import Supervisor
 from roadstead.facts.devices import DeviceClaimFacts
 from roadstead.facts.pod import Pod
-from roadstead.protocol.errors import InputError, cut_short
 from roadstead.report.devices import claimed_devices
 from roadstead.report.result import ClaimedDevice, PendingPod, PlacedPod, PreemptedPod
 from roadstead.run import Progress, RunInputs, RunOutcome, RunPlan
@@ -95,7 +94,7 @@ class Client:
 
     async def run(self, inputs: RunInputs) -> RunOutcome:
         """Schedule all inputs. RunFailedError, or the error of an actor, if that fails."""
-        _check_identities(inputs)
+        inputs.check_identities()
         if self._plan.resume:
             inputs = await self._without_removed(inputs)
         with self._phase("load the cluster"):
@@ -313,16 +312,3 @@ def _missing(inputs: RunInputs, outcome: RunOutcome) -> set[str]:
 def _chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
     for start in range(0, len(items), PODS_PER_MESSAGE):
         yield items[start : start + PODS_PER_MESSAGE]
-
-
-def _check_identities(inputs: RunInputs) -> None:
-    """Raise InputError if a running pod is also pending: it could neither be placed nor wait."""
-    running = {identity.uid for identity, _, _ in inputs.running}
-    for identity, _ in inputs.pending:
-        if identity.uid in running:
-            raise InputError(
-                "is also the UID of a running pod: a UID must be unique",
-                obj=f'Pod "{identity.key}"',
-                field="metadata.uid",
-                value=cut_short(identity.uid),
-            )

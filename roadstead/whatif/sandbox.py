@@ -16,7 +16,7 @@ from roadstead.facts.pod import Pod, PodFacts, PodIdentity
 from roadstead.kernel.compiled_code import is_compiled, load, loaded
 from roadstead.kernel.decision_counts import DecisionCounts
 from roadstead.local.run import LocalRun
-from roadstead.protocol.errors import InputError, RoadsteadError, cut_short
+from roadstead.protocol.errors import InputError, RoadsteadError
 from roadstead.queue.pods import QueueState
 from roadstead.report.result import PendingPod, PreemptedPod
 from roadstead.run import Progress, RunInputs, RunPlan
@@ -106,7 +106,7 @@ class Sandbox:
         self._pods_by_node: dict[str, dict[str, Pod]] = {}
         self.nodes = {each.name: each for each in inputs.nodes}
         self._run.add_nodes(inputs.nodes)
-        self._check(inputs)
+        inputs.check_identities()
         on_known_nodes = [each for each in inputs.running if each[2] in self.nodes]
         self.add_running([((identity, facts), name) for identity, facts, name in on_known_nodes])
         self.first = self.schedule(inputs.pending)
@@ -287,17 +287,6 @@ class Sandbox:
             self._compiled_kernel.code = load(lambda note: self._progress(Progress(note=note)))
         except ImportError:
             self._kernel_pods = NEVER
-
-    def _check(self, inputs: RunInputs) -> None:
-        running = {identity.uid for identity, _, _ in inputs.running}
-        for identity, _ in inputs.pending:
-            if identity.uid in running:
-                raise InputError(
-                    "is also the UID of a running pod: a UID must be unique",
-                    obj=f'Pod "{identity.key}"',
-                    field="metadata.uid",
-                    value=cut_short(identity.uid),
-                )
 
 
 def _is_compiled() -> bool:
