@@ -22,7 +22,7 @@ class Submitted:
 class LeaseRequest:
     """Scheduler → queue: lease up to `max_pods` pods; answer after at most `wait_s`.
 
-    A second copy leases further pods. Nobody renews the lease whose answer is not read: it expires,
+    A second copy leases further pods. A lease whose answer is not read is not renewed: it expires,
     and its pods are leased again.
 
     owner, epoch: of the scheduler. profile: lease the pods of this profile only; "" for all. gangs:

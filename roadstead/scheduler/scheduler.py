@@ -51,7 +51,7 @@ class Scheduler:
 
     core: has the leased pods and their attempts. parts: parts of its cycle; the driver keeps their
     node table up to date. profile: scheduler name of the pods that it leases, "" for all.
-    on_failure: see `Performer`. scores: record the scores of all decisions; None if nobody reads
+    on_failure: see `Performer`. scores: record the scores of all decisions; None if none reads
     them, as they need more memory with each decision.
     """
 
