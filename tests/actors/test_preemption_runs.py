@@ -103,7 +103,9 @@ def test_a_pod_that_was_bound_in_the_same_run_is_preempted_and_reported_in_one_p
 def test_an_evicted_pod_not_yet_reported_to_the_queue_is_not_pending(monkeypatch):
     note = PendingReason("uid-r", "default/r", "no room", (), ())
     pending = SchedulingQueue.pending
-    monkeypatch.setattr(SchedulingQueue, "pending", lambda self: [*pending(self), note])
+    monkeypatch.setattr(
+        SchedulingQueue, "pending", lambda self, *page: [*pending(self, *page), note]
+    )
     inputs = inputs_of([node("n1")], pods_of("urgent", facts=URGENT), running("r"))
 
     outcome, _ = run(inputs)
