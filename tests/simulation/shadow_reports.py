@@ -321,13 +321,13 @@ class ShadowReports:
     # Queries.
 
     def _pending(self, original):
-        def pending():
-            actual, state_of = original(), self._core.state_of
+        def pending(start=0, stop=None):
+            actual, state_of = original(start, stop), self._core.state_of
             wanted = [
                 (self._gates.get(who.uid) if state_of(who.uid) is QueueState.GATED else None)
                 or self._notes.get(who.uid)
                 or PendingReason(who.uid, who.key, "has not been tried yet", (), ())
-                for who in self._known()
+                for who in list(self._known())[start:stop]
             ]
             self._same("pending", [e for e in actual if e not in wanted], [])
             self._same("pending", [e.uid for e in actual], [e.uid for e in wanted])
