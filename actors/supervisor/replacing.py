@@ -19,6 +19,7 @@ import contextlib
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from roadstead.actors.interface import NOTHING, A, DeadlineError, Method, Q, Ref, RunFailedError
 from roadstead.actors.messages import (
@@ -81,6 +82,10 @@ from roadstead.facts.pod_groups import group_key
 
 SENDS_TO_NEW = 4
 """How many times a message is sent during a replacement before the replacement is repeated."""
+
+
+PageT = TypeVar("PageT", NodesPage, PodsPage)
+"""A page that names the start of the next one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,17 +186,17 @@ class Refill:
         # The changes of claims and volumes by commits, in order.
         await self._call(CACHE, LOAD_STORAGE, await self._call(BINDER, STORAGE_LOG, NOTHING))
         await self._call(CACHE, MERGE_REVISIONS, await self._call(BINDER, REVISIONS, NOTHING))
-        async for page in self._node_pages():
+        async for page in self._pages(NODES_PAGE):
             # page.revision: the highest one that the binder has recorded for any node.
             await self._call(CACHE, ADD_NODES, node_batch(page.nodes, page.revision))
-        async for pod_page in self._pod_pages():
+        async for pod_page in self._pages(PODS_PAGE):
             pods = list(zip(pod_page.pods.pods(), pod_page.nodes, strict=True))
             bound = [(pod, node) for pod, node in pods if node]
             batch = pod_list((pod for pod, _ in bound), pod_page.pods.revision)
             await self._call(CACHE, ADD_RUNNING, RunningPods(batch, tuple(n for _, n in bound)))
 
     async def _fill_queue(self) -> None:
-        async for pod_page in self._pod_pages():
+        async for pod_page in self._pages(PODS_PAGE):
             pods = list(zip(pod_page.pods.pods(), pod_page.nodes, strict=True))
             # By index in the page; these pods have a node but were not bound by the run.
             running_at_start = set(pod_page.ran)
@@ -214,18 +219,11 @@ class Refill:
         empty_page = await self._call(BINDER, BOUND, PageRequest(start=0, count=0))
         await self._call(QUEUE, RESTORED, Restored(done=empty_page.total))
 
-    async def _node_pages(self) -> AsyncIterator[NodesPage]:
-        page = await self._call(BINDER, NODES_PAGE, PageRequest(0, PAGE))
+    async def _pages(self, method: Method[PageRequest, PageT]) -> AsyncIterator[PageT]:
+        page = await self._call(BINDER, method, PageRequest(0, PAGE))
         yield page
         while page.next_start:
-            page = await self._call(BINDER, NODES_PAGE, PageRequest(page.next_start, PAGE))
-            yield page
-
-    async def _pod_pages(self) -> AsyncIterator[PodsPage]:
-        page = await self._call(BINDER, PODS_PAGE, PageRequest(0, PAGE))
-        yield page
-        while page.next_start:
-            page = await self._call(BINDER, PODS_PAGE, PageRequest(page.next_start, PAGE))
+            page = await self._call(BINDER, method, PageRequest(page.next_start, PAGE))
             yield page
 
     async def _send_evictions(self, names: set[str]) -> None:

@@ -60,31 +60,21 @@ def test_the_readme_lists_each_command(name: str) -> None:
     assert name in listed, f"add `roadstead {name}` to the list of commands in README.md"
 
 
-def test_shells_can_complete_command_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    words = {
-        "COMP_WORDS": "roadstead sch",
-        "COMP_CWORD": "1",
-        "_ROADSTEAD_COMPLETE": "bash_complete",
-    }
-    for name, value in words.items():
-        monkeypatch.setenv(name, value)
+@pytest.mark.parametrize(
+    ("words", "word", "shown"),
+    [("roadstead sch", "1", "plain,schedule\n"), ("roadstead shedule ", "2", None)],
+    ids=["a command", "after an unknown command"],
+)
+def test_shells_can_complete(
+    monkeypatch: pytest.MonkeyPatch, words: str, word: str, shown: str | None
+) -> None:
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", word)
+    monkeypatch.setenv("_ROADSTEAD_COMPLETE", "bash_complete")
 
     result = CliRunner().invoke(build_cli(PlainLauncher), prog_name="roadstead")
 
-    assert result.stdout == "plain,schedule\n"
-
-
-def test_completion_after_an_unknown_command_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    words = {
-        "COMP_WORDS": "roadstead shedule ",
-        "COMP_CWORD": "2",
-        "_ROADSTEAD_COMPLETE": "bash_complete",
-    }
-    for name, value in words.items():
-        monkeypatch.setenv(name, value)
-
-    result = CliRunner().invoke(build_cli(PlainLauncher), prog_name="roadstead")
-
+    assert shown in (None, result.stdout)
     assert (result.exit_code, result.stderr) == (0, "")
 
 
