@@ -317,8 +317,9 @@ class Engine:
                 self._push_batch_end(delay, self._apply_evictions(self._pop_decided()))
                 continue
             decided = self._pop_decided()
-            self._apply_decided(decided)
-            if not (decided.bound or decided.evicted or self._commands):
+            if decided.bound or decided.evicted:
+                self._apply_decided(decided)
+            elif not self._commands:
                 break
         self._plan_queue_wake()
 

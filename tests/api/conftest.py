@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -49,3 +52,19 @@ def manifests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def cluster(manifests: Path) -> roadstead.Cluster:
     return roadstead.load("nodes.json", "app")
+
+
+@pytest.fixture
+def fill_disk_at(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Return a function after which no file of a name can be put in place: the disk is full."""
+    replace = os.replace
+
+    def fill_at(name: str) -> None:
+        def full(source: Path, target: Path) -> None:
+            if target.name == name:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            replace(source, target)
+
+        monkeypatch.setattr(os, "replace", full)
+
+    return fill_at

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import errno
-import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -72,16 +71,9 @@ def test_wrong_arguments_are_input_errors(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["run.json", "part-00000.parquet", "summary.json", "report.html"])
 def test_files_that_cannot_be_written_are_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    tmp_path: Path, fill_disk_at: Callable[[str], None], name: str
 ) -> None:
-    replace = os.replace
-
-    def full(source: Path, target: Path) -> None:
-        if target.name == name:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        replace(source, target)
-
-    monkeypatch.setattr(os, "replace", full)
+    fill_disk_at(name)
     with pytest.raises(roadstead.InputError, match=f"{name}: cannot be written: No space left"):
         roadstead.simulate(SCENARIO, output=tmp_path / "out")
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import errno
 import json
-import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -58,16 +56,9 @@ def test_a_sweep_has_points_runs_and_a_table(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["sweep.json", "sweep.csv"])
 def test_a_result_that_cannot_be_written_is_named_and_not_half_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    tmp_path: Path, fill_disk_at: Callable[[str], None], name: str
 ) -> None:
-    replace = os.replace
-
-    def full(source: Path, target: Path) -> None:
-        if target.name == name:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        replace(source, target)
-
-    monkeypatch.setattr(os, "replace", full)
+    fill_disk_at(name)
     with pytest.raises(roadstead.InputError, match=f"{name}: cannot be written: No space left"):
         roadstead.sweep(BUSY, {RATE: [10]}, seeds=1, output=tmp_path / "out")
     assert not (tmp_path / "out" / name).exists()
