@@ -33,7 +33,7 @@ from roadstead.cache.answers import CacheAnswer
 from roadstead.facts.pod import PodIdentity
 from roadstead.run import RunPlan
 from roadstead.run_parts import build_cluster_state
-from roadstead.storage.claim_messages import BoundVolumes
+from roadstead.storage.claim_messages import AttemptBindings
 
 
 class CacheActor:
@@ -109,7 +109,7 @@ class CacheActor:
         self,
         refused: tuple[tuple[str, str], ...],
         known_changes: int,
-        bound: tuple[BoundVolumes, ...] = (),
+        bound: tuple[AttemptBindings, ...] = (),
     ) -> CacheAnswer:
         """Return the answer to a scheduler that has the first `known_changes` storage changes."""
         changes = self.state.volumes.changes_since(known_changes)

@@ -10,7 +10,7 @@ from roadstead.binder.answers import BindAnswers
 from roadstead.binder.outcomes import RemovedPod
 from roadstead.facts.devices import DeviceClaimFacts
 from roadstead.facts.pod_list import PodList
-from roadstead.storage.claim_messages import BoundVolumes
+from roadstead.storage.claim_messages import AttemptBindings
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class BindBatch:
     pods: PodList
     nodes: tuple[str, ...]
     tokens: tuple[str, ...]
-    volumes: tuple[BoundVolumes, ...] = ()
+    volumes: tuple[AttemptBindings, ...] = ()
     read_versions: tuple[int, ...] = ()
     transactions: tuple[str, ...] = ()
     number: int = 0

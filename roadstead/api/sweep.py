@@ -181,7 +181,7 @@ def play_sweep(
             lambda: open_launcher().open_tasks(work, settings, jobs.count, lambda _: None),
             jobs.count,
             # Started before the first task, because the caller asked for them.
-            is_at_once=True,
+            starts_at_once=True,
         )
 
     def report(counts: TaskCounts, _: int) -> None:

@@ -44,7 +44,7 @@ from roadstead.journal import Journal, JournalError, NullJournal, RecordKind
 from roadstead.placements import TableStore
 from roadstead.protocol.status import Status
 from roadstead.revisions import Revisions, newer_nodes
-from roadstead.storage.claim_messages import BoundVolumes
+from roadstead.storage.claim_messages import AttemptBindings
 
 _log = logging.getLogger("roadstead.binder")
 
@@ -167,7 +167,7 @@ class Binder:
     # Binds and evictions.
 
     def bind(
-        self, requests: Sequence[BindRequest], volumes: Sequence[BoundVolumes] = ()
+        self, requests: Sequence[BindRequest], volumes: Sequence[AttemptBindings] = ()
     ) -> dict[str, CommitResult]:
         """Decide a batch; return results by token, in the order of the requests.
 

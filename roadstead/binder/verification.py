@@ -141,7 +141,7 @@ class Verifier:
         count, plugins = self._count_by_shape(evaluated, rows)
         distinct = dict.fromkeys(evaluated)
         # Their answers depend on claims, so they are called after the claims of the pods before.
-        called_per_pod = [each for each in plugins if any(map(each.reads_current, distinct))]
+        called_per_pod = [each for each in plugins if any(map(each.runs_per_pod, distinct))]
         for plugin in plugins:
             if count and plugin not in called_per_pod:
                 count = plugin.count_passing(evaluated[:count], self._table, rows[:count])

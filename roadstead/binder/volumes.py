@@ -14,7 +14,7 @@ from roadstead.framework.failures import error_of_point
 from roadstead.framework.profile import Profile, binding_profiles
 from roadstead.protocol.status import SUCCESS, Code, Status, unschedulable
 from roadstead.storage import AssumedClaims, StorageChange
-from roadstead.storage.claim_messages import BoundVolumes
+from roadstead.storage.claim_messages import AttemptBindings
 
 _NO_VOLUMES = unschedulable("the volumes of its claims are in use")
 _NO_DEVICES = unschedulable("the devices of its claims are in use")
@@ -30,11 +30,11 @@ class BinderVolumes:
         self._binding = binding_profiles(profiles.values())
         self._undos: list[StorageChange] = []
         self._claims = AssumedClaims(next(iter(profiles.values())).storage)
-        self._requested: dict[str, BoundVolumes] = {}
+        self._requested: dict[str, AttemptBindings] = {}
         self.log: list[StorageChange] = []
         self._batch_start = 0
 
-    def begin(self, requested: Sequence[BoundVolumes]) -> None:
+    def begin(self, requested: Sequence[AttemptBindings]) -> None:
         """Begin a batch. requested: the bindings of its attempts."""
         self._requested = {each.token: each for each in requested}
         self._undos.clear()
@@ -80,7 +80,9 @@ class BinderVolumes:
             return SUCCESS
         if problem := reservation_error(self.device_claims, pod):
             return error_of_point("PreBind", Status(Code.ERROR, (problem,), DEVICE_CLAIMS_PLUGIN))
-        tried = self._claims.try_out(self._requested.get(token, BoundVolumes(token, ())), pod, node)
+        tried = self._claims.try_out(
+            self._requested.get(token, AttemptBindings(token, ())), pod, node
+        )
         if tried is None:
             return _NO_DEVICES if pod.device_claims else _NO_VOLUMES
         self._undos += reversed(tried.undos)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from roadstead.storage.claim_messages import (
     NO_STORAGE_CHANGES,
-    BoundVolumes,
+    AttemptBindings,
     NumberedStorageChanges,
 )
 
@@ -22,5 +22,5 @@ class CacheAnswer:
 
     refused: tuple[tuple[str, str], ...]
     seq: int
-    volumes: tuple[BoundVolumes, ...] = ()
+    volumes: tuple[AttemptBindings, ...] = ()
     storage: NumberedStorageChanges = NO_STORAGE_CHANGES

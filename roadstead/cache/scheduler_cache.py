@@ -25,7 +25,7 @@ from roadstead.facts.pod import Pod, identity_of, without_nomination
 from roadstead.placements import Delta, DeltaKind, TableStore
 from roadstead.revisions import newer_nodes
 from roadstead.storage import StorageChange
-from roadstead.storage.claim_messages import BoundVolumes
+from roadstead.storage.claim_messages import AttemptBindings
 
 _NO_VOLUMES = "the volumes of its claims are in use"
 _NO_DEVICES = "the devices of its claims are in use"
@@ -36,7 +36,7 @@ class AssumeOutcome:
     """Result of `assume`. refused: (token, reason). bound: bindings of the other pods' claims."""
 
     refused: tuple[tuple[str, str], ...]
-    bound: tuple[BoundVolumes, ...]
+    bound: tuple[AttemptBindings, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,7 @@ class SchedulerCache:
 
     def _bind_claims(
         self, assumed: Sequence[Assumption]
-    ) -> tuple[list[BoundVolumes], list[Assumption]]:
+    ) -> tuple[list[AttemptBindings], list[Assumption]]:
         """Bind claims of assumed pods; return (bindings, pods whose claims cannot be bound)."""
         bound, unbindable = [], []
         start = len(self._volumes.log)
@@ -188,7 +188,7 @@ class SchedulerCache:
             if reserved is None:
                 unbindable.append(each)
             elif reserved.bindings or reserved.device_claims:
-                bound.append(BoundVolumes(each.token, reserved.bindings, reserved.device_claims))
+                bound.append(AttemptBindings(each.token, reserved.bindings, reserved.device_claims))
         self._changes.send_storage(self._volumes.log[start:])
         return bound, unbindable
 

@@ -156,7 +156,7 @@ def processes_of(
         lambda: session.launcher().open_tasks(work, settings, jobs, progress.note),
         jobs,
         # Otherwise they are started when the measured time of runs shows that they save time.
-        is_at_once=is_joined or options.jobs is not None,
+        starts_at_once=is_joined or options.jobs is not None,
     )
 
 

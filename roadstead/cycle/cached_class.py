@@ -23,7 +23,7 @@ class CachedClass:
     is that of another class of the same shape (`ClassInput.shared_evaluation`). validity: the
     inputs of the results, and the pods that were compared with them since.
     lasting_inputs: the inputs without the state that some filters read anew at each call
-    (`FilterPlugin.reads_current`; the kernel calls them before each pod); unset for shared results.
+    (`FilterPlugin.runs_per_pod`; the kernel calls them before each pod); unset for shared results.
     """
 
     class_input: ClassInput

@@ -15,8 +15,8 @@ from roadstead.framework.found_nodes import SearchResult
 from roadstead.framework.guarded import PluginFailure
 from roadstead.framework.plugin import Extremes, Reads
 from roadstead.framework.pre_filtering import PreFilterOutcome
+from roadstead.framework.row_overlay import PASSED
 from roadstead.framework.scoring import PreScoreOutcome
-from roadstead.framework.what_if import PASSED
 from roadstead.nodes.columns import I64, Bools
 from roadstead.nodes.table import NodeTable, Rows
 from roadstead.protocol.status import SUCCESS, Code, Status

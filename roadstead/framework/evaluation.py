@@ -35,6 +35,7 @@ from roadstead.framework.guarded import PluginFailure
 from roadstead.framework.plugin import FilterPlugin, FilterResult, Plugin, Reads
 from roadstead.framework.pre_filtering import NO_PRE_FILTER, PreFilterOutcome, run_pre_filter
 from roadstead.framework.profile import Profile
+from roadstead.framework.row_overlay import PASSED, RowOverlay, counted_for
 from roadstead.framework.scoring import (
     NO_PRE_SCORE,
     PreScoreOutcome,
@@ -42,7 +43,6 @@ from roadstead.framework.scoring import (
     raw_scores,
     run_pre_score,
 )
-from roadstead.framework.what_if import PASSED, WhatIf, counted_for
 from roadstead.framework.worker_results import WorkerResults
 from roadstead.nodes.columns import I32, I64, Bools
 from roadstead.nodes.pod_class import PodClass
@@ -297,7 +297,7 @@ class Evaluation:
         rows = self.table.rows_of(name for name in candidates if self.nominated_to(name))
         rows = rows[self.codes[rows] != EXCLUDED]
         if len(rows):
-            codes = WhatIf(self, rows).filter_with_nominated(np.arange(len(rows)))
+            codes = RowOverlay(self, rows).filter_with_nominated(np.arange(len(rows)))
             # As upstream, the filters run with the nominated pods first: their refusal counts.
             refused = rows[codes != PASSED]
             self.codes[refused] = codes[codes != PASSED]

@@ -10,7 +10,7 @@ import numpy as np
 
 from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.profile import Profile
-from roadstead.framework.what_if import PASSED, WhatIf
+from roadstead.framework.row_overlay import PASSED, RowOverlay
 from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import NodeTable
 
@@ -28,5 +28,5 @@ def passes_on_nominated(profile: Profile, pod: PodClass, table: NodeTable) -> bo
     if not evaluation.pre_filter.status.is_success:
         return False
     rows = np.array([table.row_of(name)], dtype=np.intp)
-    codes = WhatIf(evaluation, rows, evaluation.static_results_of(rows)).filter(np.arange(1))
+    codes = RowOverlay(evaluation, rows, evaluation.static_results_of(rows)).filter(np.arange(1))
     return bool(codes[0] == PASSED)

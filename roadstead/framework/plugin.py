@@ -212,10 +212,10 @@ class Plugin(ABC):
         """
         return None
 
-    def lasting_state_version(self, pod: PodClass) -> Hashable:
+    def prefilter_state_version(self, pod: PodClass) -> Hashable:
         """Return the part of `state_version` that PreFilter and other points than Filter read.
 
-        Differs from `state_version` only for pods for which `FilterPlugin.reads_current` holds.
+        Differs from `state_version` only for pods for which `FilterPlugin.runs_per_pod` holds.
         """
         return self.state_version(pod)
 
@@ -305,10 +305,11 @@ class FilterPlugin(Plugin):
     def filter(self, state: CycleState, pod: PodClass, table: Table) -> FilterResult:
         """Return which rows can take the pod, and why the others cannot."""
 
-    def reads_current(self, pod: PodClass) -> bool:
-        """Whether Filter reads the state of `state_version` anew at each call.
+    def runs_per_pod(self, pod: PodClass) -> bool:
+        """Whether Filter is called for each pod of a class, since it reads what their binds change.
 
-        Otherwise Filter may use it as PreFilter read it.
+        Otherwise the answers of one call hold for all pods of the class while the rows and the
+        state (`state_version`) stay equal.
         """
         return False
 
@@ -317,7 +318,7 @@ class FilterPlugin(Plugin):
 
         Changes are numbered. position: returned by an earlier call for the table, or 0; changes up
         to it are left out. None: any row may have changed.
-        Called for pods for which `reads_current` holds.
+        Called for pods for which `runs_per_pod` holds.
         """
         return None, 0
 
@@ -326,7 +327,7 @@ class FilterPlugin(Plugin):
     ) -> list[bool] | None:
         """Return whether each of a few rows of a whole table passes Filter, if that is known.
 
-        None if Filter must be called to know it. Called for pods for which `reads_current` holds.
+        None if Filter must be called to know it. Called for pods for which `runs_per_pod` holds.
         """
         return None
 

@@ -254,9 +254,9 @@ class Profile:
         stateful = self._stateful_for(pod)
         return tuple([plugin.state_version(pod) for plugin in stateful]) if stateful else None
 
-    def lasting_state_version(self, pod: PodClass) -> Hashable:
+    def prefilter_state_version(self, pod: PodClass) -> Hashable:
         """Return the plugins' own state of a pod without what Filter reads at each call."""
-        return tuple([plugin.lasting_state_version(pod) for plugin in self._stateful_for(pod)])
+        return tuple([plugin.prefilter_state_version(pod) for plugin in self._stateful_for(pod)])
 
     def _stateful_for(self, pod: PodClass) -> tuple[Plugin, ...]:
         """Return the plugins with state for pods of a shape; the others never have any."""

@@ -30,7 +30,7 @@ def inputs_of(table: NodeTable, profile: Profile, pod: PodClass) -> Inputs:
 
 def lasting_inputs_of(table: NodeTable, profile: Profile, pod: PodClass) -> Inputs:
     """Return the inputs of a finding that is completed by calls of Filter on the current state."""
-    return table.node_version, profile.lasting_state_version(pod)
+    return table.node_version, profile.prefilter_state_version(pod)
 
 
 @dataclass(slots=True)

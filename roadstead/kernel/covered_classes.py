@@ -199,7 +199,7 @@ def _why_not(evaluation: Evaluation) -> str:
     if not profile.score:
         return "no score plugins"
     for plugin in profile.filter:
-        if plugin.name in evaluation.state.skipped or plugin.reads_current(evaluation.pod):
+        if plugin.name in evaluation.state.skipped or plugin.runs_per_pod(evaluation.pod):
             continue
         if not _can_decide_by(plugin):
             return plugin.name

@@ -1,7 +1,7 @@
 """PerPodFilters: filters of one class whose results change although the table does not.
 
 Such results depend on state outside the table, such as allocated devices. Such a filter
-(`FilterPlugin.reads_current`) is called before each pod of the class, for the rows on which its
+(`FilterPlugin.runs_per_pod`) is called before each pod of the class, for the rows on which its
 result may have changed (`FilterPlugin.changed_rows`).
 """
 
@@ -40,7 +40,7 @@ class PerPodFilters:
         self._passing_static = passing_static
         # Version of the state that other extension points than Filter read. If it changes, calls of
         # these filters cannot update the results.
-        self._lasting_state = evaluation.profile.lasting_state_version(evaluation.pod)
+        self._lasting_state = evaluation.profile.prefilter_state_version(evaluation.pod)
         self._positions = [0] * len(self._plugins)
         self.passes: Bools = np.zeros(0, dtype=np.bool_)
 
@@ -60,7 +60,7 @@ class PerPodFilters:
         changed.
         """
         pod, profile, before = self._evaluation.pod, self._evaluation.profile, self.passes
-        if profile.lasting_state_version(pod) != self._lasting_state:
+        if profile.prefilter_state_version(pod) != self._lasting_state:
             return None
         candidates, positions = self._changed_rows()
         if candidates is None:
@@ -143,14 +143,14 @@ def filters_called_per_pod(evaluation: Evaluation) -> list[FilterPlugin]:
     """Return the filters of a class that are called before each of its pods."""
     skipped, pod = evaluation.state.skipped, evaluation.pod
     filters = evaluation.profile.filter
-    return [each for each in filters if each.name not in skipped and each.reads_current(pod)]
+    return [each for each in filters if each.name not in skipped and each.runs_per_pod(pod)]
 
 
 def is_called_per_pod(plugin: Plugin) -> bool:
     """Whether a plugin is a filter that may be called before each pod of some classes."""
-    # `reads_current` needs a pod; here only whether a plugin overrides it is known.
+    # `runs_per_pod` needs a pod; here only whether a plugin overrides it is known.
     plugin_type = type(plugin)
     return (
         issubclass(plugin_type, FilterPlugin)
-        and plugin_type.reads_current is not FilterPlugin.reads_current
+        and plugin_type.runs_per_pod is not FilterPlugin.runs_per_pod
     )

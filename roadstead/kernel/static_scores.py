@@ -17,7 +17,7 @@ from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.guarded import PluginFailure
 from roadstead.framework.plugin import MAX_NODE_SCORE, Extremes, Reads
 from roadstead.framework.profile import Profile, WeightedScore
-from roadstead.framework.what_if import PASSED
+from roadstead.framework.row_overlay import PASSED
 from roadstead.nodes.columns import I32, I64, Bools
 from roadstead.nodes.view import Rows
 from roadstead.protocol.status import Code

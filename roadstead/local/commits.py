@@ -8,7 +8,7 @@ from typing import Protocol
 from roadstead.binder import BindRequest
 from roadstead.binder.pods import CommitResult, KeyedPod
 from roadstead.facts.node_list import NodeList
-from roadstead.storage.claim_messages import BoundVolumes
+from roadstead.storage.claim_messages import AttemptBindings
 
 
 class Outcomes(Protocol):
@@ -35,7 +35,7 @@ class BindWriter(Protocol):
     def delete_pods(self, uids: Iterable[str]) -> list[KeyedPod]: ...
 
     def bind(
-        self, requests: Sequence[BindRequest], volumes: Sequence[BoundVolumes] = ()
+        self, requests: Sequence[BindRequest], volumes: Sequence[AttemptBindings] = ()
     ) -> Mapping[str, CommitResult]: ...
 
     def evict(self, uids: Sequence[str], preemptors: Sequence[str]) -> list[KeyedPod]: ...

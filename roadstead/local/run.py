@@ -56,7 +56,7 @@ from roadstead.scheduler.needs import (
 from roadstead.scheduler.scheduler import BatchDone, Scheduler
 from roadstead.scheduler.volumes import SchedulerVolumes
 from roadstead.storage import StorageChange
-from roadstead.storage.claim_messages import BoundVolumes
+from roadstead.storage.claim_messages import AttemptBindings
 
 ResultT = TypeVar("ResultT")
 """What steps of the queue return."""
@@ -273,7 +273,7 @@ class LocalRun:
 
     def _answer_of_cache(self, need: AssumePods | UpdateAttempts | NominatePods) -> CacheAnswer:
         refused: tuple[tuple[str, str], ...] = ()
-        bound: tuple[BoundVolumes, ...] = ()
+        bound: tuple[AttemptBindings, ...] = ()
         if isinstance(need, AssumePods):
             assumed = [
                 Assumption(a.uid, a.key, without_nomination(a.facts), a.node_name, a.token)

@@ -1,8 +1,8 @@
-"""Host ports in use on a node, as a table counts them and as a what-if lists them.
+"""Host ports in use on a node, as a table counts them and as an overlay lists them.
 
-A what-if runs filters on copies of rows to which pods are added or from which they are removed
-(`roadstead.framework.what_if`). A table counts the pods that use a port; a what-if only records, as
-upstream, whether it is in use.
+An overlay is a copy of rows to which pods are added, or from which they are removed, for a dry run
+of the filters (`roadstead.framework.row_overlay`). A table counts the pods that use a port; an
+overlay only records, as upstream, whether it is in use.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from roadstead.nodes.columns import PortSet
 
 
 def ports_in_use(ports: dict[HostPort, int], pod_ports: Iterable[HostPort], change: int) -> PortSet:
-    """Return a node's ports in a what-if, in use or not, after a change.
+    """Return a node's ports in an overlay, in use or not, after a change.
 
     pod_ports: of the pods that were added or, with a negative change, removed. As upstream, a
     removed pod frees a port even if another pod of the node uses it, too (framework/types.go,

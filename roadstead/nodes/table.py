@@ -1,7 +1,7 @@
 """The node table, which events change. Plugins read it as a `Table` (`roadstead.nodes.view`).
 
 `copy_rows(rows)` is an independent copy of some rows in which pods may be added and removed, for
-preemption and nominated pods (`roadstead.framework.what_if`); plugins read it like the table.
+preemption and nominated pods (`roadstead.framework.row_overlay`); plugins read it like the table.
 """
 
 from __future__ import annotations

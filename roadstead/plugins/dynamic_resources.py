@@ -219,16 +219,16 @@ class DynamicResources(
             return None
         if is_substitute(pod.facts):
             # A substitute names no real claim: changed claims matter only by the devices they use.
-            return self.lasting_state_version(pod), self._devices.allocator.nodes.version
+            return self.prefilter_state_version(pod), self._devices.allocator.nodes.version
         return self._devices.version
 
-    def lasting_state_version(self, pod: PodClass) -> Hashable:
+    def prefilter_state_version(self, pod: PodClass) -> Hashable:
         # Of a substitute, only Filter reads which devices are free.
         if is_substitute(pod.facts):
             return self._devices.allocator.classes_version
         return self.state_version(pod)
 
-    def reads_current(self, pod: PodClass) -> bool:
+    def runs_per_pod(self, pod: PodClass) -> bool:
         # Filter reads the free devices anew at each call.
         return is_substitute(pod.facts)
 

@@ -24,6 +24,7 @@ import numpy as np
 from roadstead.facts.disruption import DisruptionBudget
 from roadstead.framework.dry_run_cache import DryRunRow
 from roadstead.framework.evaluation import EXCLUDED, Evaluation
+from roadstead.framework.row_overlay import PASSED, RowOverlay
 from roadstead.framework.tie_break import in_order
 from roadstead.framework.victims import (
     Candidate,
@@ -33,7 +34,6 @@ from roadstead.framework.victims import (
     are_enough,
     shortlist,
 )
-from roadstead.framework.what_if import PASSED, WhatIf
 from roadstead.nodes.residents import Resident
 from roadstead.nodes.table import NodeTable, Rows
 from roadstead.preemption.importance import by_importance, violations_of
@@ -187,18 +187,18 @@ class _RowsDryRun:
         budgets: Sequence[DisruptionBudget],
     ) -> None:
         self._evaluation = evaluation
-        self._what_if = WhatIf(evaluation, rows)
+        self._overlay = RowOverlay(evaluation, rows)
         self._removable = removable
         self._budgets = budgets
         self._names = [evaluation.table.columns.names[row] for row in rows.tolist()]
-        self._what_if.move(
+        self._overlay.move(
             (row, pod.pod_class, -1) for row, pods in enumerate(removable) for pod in pods
         )
 
     def run(self) -> list[DryRunRow]:
         """Return for each row a candidate, or why the node is none."""
         rows = np.arange(len(self._names))
-        codes = self._what_if.filter(rows)
+        codes = self._overlay.filter(rows)
         fitting = [_Reprieve(row, self._removable[row]) for row in rows[codes == PASSED].tolist()]
         for each in fitting:
             each.sort(self._budgets)
@@ -220,10 +220,10 @@ class _RowsDryRun:
         while unfinished := [each for each in fitting if turn < len(each.turns)]:
             pods = [each.pods[each.turns[turn]] for each in unfinished]
             added = zip(unfinished, pods, strict=True)
-            self._what_if.move((each.row, pod.pod_class, 1) for each, pod in added)
-            codes = self._what_if.filter(np.array([each.row for each in unfinished], dtype=np.intp))
+            self._overlay.move((each.row, pod.pod_class, 1) for each, pod in added)
+            codes = self._overlay.filter(np.array([each.row for each in unfinished], dtype=np.intp))
             refused = np.flatnonzero(codes != PASSED).tolist()
-            self._what_if.move((unfinished[n].row, pods[n].pod_class, -1) for n in refused)
+            self._overlay.move((unfinished[n].row, pods[n].pod_class, -1) for n in refused)
             for index in refused:
                 unfinished[index].victims.append(unfinished[index].turns[turn])
             turn += 1

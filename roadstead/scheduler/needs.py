@@ -20,7 +20,7 @@ from roadstead.cycle import needs as of_cycle
 from roadstead.facts.pod import Pod, PodFacts
 from roadstead.facts.pod_groups import GroupKey
 from roadstead.queue.reports import PendingReason, ReturnedPod
-from roadstead.storage.claim_messages import BoundVolumes
+from roadstead.storage.claim_messages import AttemptBindings
 
 ResultT = TypeVar("ResultT")
 """What steps return."""
@@ -143,7 +143,7 @@ class BindPods:
     """
 
     attempts: Sequence[Attempt]
-    volumes: tuple[BoundVolumes, ...]
+    volumes: tuple[AttemptBindings, ...]
     read_versions: tuple[int, ...]
     transactions: tuple[str, ...]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from roadstead.storage import StorageChange, StorageState
-from roadstead.storage.claim_messages import BoundVolumes, NumberedStorageChanges
+from roadstead.storage.claim_messages import AttemptBindings, NumberedStorageChanges
 
 
 class SchedulerVolumes:
@@ -19,10 +19,10 @@ class SchedulerVolumes:
         self._storage = storage
         self._waiting: list[StorageChange] = []
         self.known = 0
-        self._bindings: dict[str, BoundVolumes] = {}
+        self._bindings: dict[str, AttemptBindings] = {}
 
     def store_changes(
-        self, numbered: NumberedStorageChanges, bound: Sequence[BoundVolumes] = ()
+        self, numbered: NumberedStorageChanges, bound: Sequence[AttemptBindings] = ()
     ) -> None:
         """Store changes and bindings of the cache's answer; skip changes that are known."""
         self._waiting += numbered.changes[max(0, self.known - numbered.start) :]
@@ -34,7 +34,7 @@ class SchedulerVolumes:
         self._storage.catch_up(self._waiting)
         self._waiting.clear()
 
-    def of(self, tokens: Sequence[str]) -> tuple[BoundVolumes, ...]:
+    def of(self, tokens: Sequence[str]) -> tuple[AttemptBindings, ...]:
         """Return the bindings to send to the binder with these attempts."""
         return tuple(self._bindings[token] for token in tokens if token in self._bindings)
 

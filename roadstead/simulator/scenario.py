@@ -109,11 +109,11 @@ class Durations(Protocol):
 class PodTemplatePlan:
     """The pod template of a controller; a rollout replaces it by another.
 
-    base: prefix of the pods' names, without the last dash. facts: of every pod; for a StatefulSet
+    name_prefix: of the pods' names, without the last dash. facts: of every pod; for a StatefulSet
     `ordinals` has those of each ordinal from the first on; for a DaemonSet `daemon` adds the node.
     """
 
-    base: str
+    name_prefix: str
     facts: PodFacts
     lifecycle: PodLifecycle
     ordinals: tuple[PodFacts, ...] = ()
@@ -171,8 +171,8 @@ class ControllerPlan:
         """
         found = self.templates[template]
         if self.kind == "StatefulSet":
-            return f"{found.base}-{number}", found.ordinals[number - self.first_ordinal]
-        return f"{found.base}-{self._suffix(number)}", found.facts
+            return f"{found.name_prefix}-{number}", found.ordinals[number - self.first_ordinal]
+        return f"{found.name_prefix}-{self._suffix(number)}", found.facts
 
     def _suffix(self, number: int) -> str:
         # Controllers of two kinds may have the same name, but no two pods may.
@@ -185,7 +185,7 @@ class ControllerPlan:
             return None
         only_node = NodeSelectorTerm(fields=(Requirement("metadata.name", "In", (node.name,)),))
         facts = replace(found.facts, required_node_terms=(only_node,))
-        return f"{found.base}-{self._suffix(number)}", facts
+        return f"{found.name_prefix}-{self._suffix(number)}", facts
 
 
 @dataclass(frozen=True, slots=True)

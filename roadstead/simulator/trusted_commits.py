@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from roadstead.binder import BindRequest
 from roadstead.binder.pods import Bound, CommitResult, KeyedPod
 from roadstead.facts.node_list import NodeList
-from roadstead.storage.claim_messages import BoundVolumes
+from roadstead.storage.claim_messages import AttemptBindings
 
 
 class TrustedCommits:
@@ -58,7 +58,7 @@ class TrustedCommits:
         return removed
 
     def bind(
-        self, requests: Sequence[BindRequest], volumes: Sequence[BoundVolumes] = ()
+        self, requests: Sequence[BindRequest], volumes: Sequence[AttemptBindings] = ()
     ) -> Mapping[str, CommitResult]:
         """Bind pods; return the decisions by token."""
         for each in requests:

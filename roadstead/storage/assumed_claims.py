@@ -33,7 +33,7 @@ from roadstead.storage.binding import (
     provisioned,
     reaches,
 )
-from roadstead.storage.claim_messages import BoundVolumes
+from roadstead.storage.claim_messages import AttemptBindings
 from roadstead.storage.claims import ClaimError, claim_keys, claims_of
 from roadstead.storage.state import StorageChange, StorageState
 
@@ -202,7 +202,7 @@ class AssumedClaims:
         """Return the claims (`namespace/name`) that a pod holds."""
         return (*self._keys_of_holder.get(uid, ()), *self._devices.keys_of(uid))
 
-    def try_out(self, received: BoundVolumes, pod: PodFacts, node: NodeFacts) -> TriedOut | None:
+    def try_out(self, received: AttemptBindings, pod: PodFacts, node: NodeFacts) -> TriedOut | None:
         """Apply a pod's bindings that another process found; the caller may undo them.
 
         Returns None and changes nothing if a claim or a volume is not free, the node does not reach

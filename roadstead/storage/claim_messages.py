@@ -23,7 +23,7 @@ NO_STORAGE_CHANGES = NumberedStorageChanges()
 
 @fast_init
 @dataclass(frozen=True, slots=True)
-class BoundVolumes:
+class AttemptBindings:
     """The bindings of an attempt's claims that are not committed yet.
 
     device_claims: claims of devices that are in flight for the attempt.

@@ -56,12 +56,12 @@ class Processes:
     """Other processes that can run tasks.
 
     open: starts them and returns their driver. jobs: how many tasks they run at a time, if that is
-    known. is_at_once: start them before the first task, else as soon as it saves enough time.
+    known. starts_at_once: start them before the first task, else as soon as it saves enough time.
     """
 
     open: Callable[[], TaskDriver]
     jobs: int | None
-    is_at_once: bool
+    starts_at_once: bool
 
 
 ReportCounts = Callable[[TaskCounts, int], None]
@@ -155,7 +155,7 @@ def carry_out(
     try:
         for task, result in store.stored().items():
             on_result(task, result)
-        if processes is None or not processes.is_at_once:
+        if processes is None or not processes.starts_at_once:
             sweep.drive(InProcess(work), _Estimate(core, processes, clock).count_task)
         if processes is not None and not core.is_over:
             # Before the start of the processes, which takes seconds without another report.

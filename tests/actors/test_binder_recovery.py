@@ -16,7 +16,7 @@ from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.filter_rules import Rules
 from roadstead.facts.run_mark import RunMark
 from roadstead.journal.files import FileJournal
-from roadstead.storage.claim_messages import BoundVolumes
+from roadstead.storage.claim_messages import AttemptBindings
 from tests.actors.world import NOBODY, batch_of, plan_of
 from tests.builders import node, pod
 from tests.journal.simulated_disk import SimulatedDisk
@@ -194,7 +194,7 @@ def claiming(name, number, plan):
         f"uid-{name}", facts, node("n1")
     )
     token = f"scheduler-0/1/{name}"
-    volumes = (BoundVolumes(token, reserved.bindings),)
+    volumes = (AttemptBindings(token, reserved.bindings),)
     pods = batch_of(name, facts=facts)
     return pods, BindBatch("scheduler-0", 1, pods, ("n1",), (token,), volumes=volumes)
 

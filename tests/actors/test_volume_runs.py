@@ -11,7 +11,7 @@ from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.storage import READ_WRITE_ONCE_POD
 from roadstead.scheduler.volumes import SchedulerVolumes
 from roadstead.storage import BindingProfiles, StorageState
-from roadstead.storage.claim_messages import BoundVolumes, NumberedStorageChanges
+from roadstead.storage.claim_messages import AttemptBindings, NumberedStorageChanges
 from roadstead.storage.claims import claim_keys
 from tests.actors.world import identity, inputs_of, placed, plan_of
 from tests.builders import node
@@ -90,7 +90,7 @@ def test_a_scheduler_applies_changes_once_and_not_before_it_catches_up():
 
 def test_a_scheduler_keeps_the_bindings_of_its_attempts():
     scheduler = SchedulerVolumes(StorageState())
-    bound = BoundVolumes("t1", cache_over().assume("p", using("c"), N1))
+    bound = AttemptBindings("t1", cache_over().assume("p", using("c"), N1))
 
     scheduler.store_changes(NumberedStorageChanges(), [bound])
     assert scheduler.of(["t1", "t2"]) == (bound,)

@@ -15,7 +15,7 @@ from roadstead.journal import JournalError, NullJournal
 from roadstead.journal.files import FileJournal
 from roadstead.placements import TableStore
 from roadstead.storage import AssumedClaims, StorageState
-from roadstead.storage.claim_messages import BoundVolumes
+from roadstead.storage.claim_messages import AttemptBindings
 from tests.builders import node, pod
 from tests.journal.memory_journal import MemoryJournal
 from tests.journal.simulated_disk import SimulatedDisk
@@ -102,7 +102,7 @@ def test_claims_are_written_in_one_group_with_the_bind():
     binder = binder_of("a", facts=facts, journal=journal)
     reserved = AssumedClaims(StorageState(CLAIMS)).assume("uid-a", facts, N1)
 
-    binder.bind([ask("a", facts=facts)], [BoundVolumes("t/a/1", reserved.bindings)])
+    binder.bind([ask("a", facts=facts)], [AttemptBindings("t/a/1", reserved.bindings)])
 
     assert sorted(journal.kinds) == ["bind", "storage"]
     assert len(binder.volumes.log) == len(reserved.changes)

@@ -15,7 +15,7 @@ from roadstead.framework.profile import Profile
 from roadstead.journal import NullJournal
 from roadstead.placements import TableStore
 from roadstead.plugins.in_tree import in_tree_registry
-from roadstead.storage.claim_messages import BoundVolumes
+from roadstead.storage.claim_messages import AttemptBindings
 from tests.builders import node, pod
 from tests.devices.fleet import DRIVER, claim, cluster, owned, slice_of, using, with_template
 
@@ -62,7 +62,7 @@ def requested(number, kind, node_name, devices, cpu_milli):
     }[kind]()
     request = BindRequest(f"t-{uid}", uid, f"default/{uid}", node_name, facts, "s", 1)
     in_flight = tuple(allocated(each, node_name, devices) for each in claims)
-    return request, BoundVolumes(request.token, (), in_flight)
+    return request, AttemptBindings(request.token, (), in_flight)
 
 
 def outcomes(results):

@@ -10,7 +10,7 @@ from roadstead.framework.profile import Profile
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.plugins.in_tree import in_tree_registry
 from roadstead.storage import AssumedClaims, StorageState
-from roadstead.storage.claim_messages import BoundVolumes
+from roadstead.storage.claim_messages import AttemptBindings
 from tests.builders import node
 from tests.storage.world import claim, profiles_of, storage, using, volume, waiting
 
@@ -24,7 +24,7 @@ def asking(token):
     """
     reserved = AssumedClaims(StorageState(FACTS)).assume("p", using("c"), N1)
     binder = BinderVolumes(profiles_of(FACTS)(PodClasses()))
-    binder.begin([BoundVolumes(token, reserved.bindings)])
+    binder.begin([AttemptBindings(token, reserved.bindings)])
     return binder
 
 

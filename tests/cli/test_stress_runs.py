@@ -251,7 +251,7 @@ def test_other_processes_are_begun_only_where_they_can_help(monkeypatch):
         )
     ]
 
-    found = [None if each is None else (each.jobs, each.is_at_once) for each in chosen]
+    found = [None if each is None else (each.jobs, each.starts_at_once) for each in chosen]
     assert found == [(4, False), None, (3, True), (None, True), None]
 
 

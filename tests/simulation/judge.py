@@ -15,9 +15,9 @@ import numpy as np
 from roadstead.attempts.commands import Confirm, Forget, Nominate, ReportKind, SendReports
 from roadstead.framework.evaluation import EXCLUDED
 from roadstead.framework.post_filter import dry_run_size, run_post_filter
+from roadstead.framework.row_overlay import PASSED
 from roadstead.framework.tie_break import TieBreak, in_order
 from roadstead.framework.victims import DryRun
-from roadstead.framework.what_if import PASSED
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.nodes.table import NodeTable
 from roadstead.preemption.dry_run import dry_run

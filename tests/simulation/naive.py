@@ -12,8 +12,8 @@ from roadstead.framework.evaluation import EXCLUDED, Evaluation
 from roadstead.framework.failures import normalize_failure, out_of_range
 from roadstead.framework.guarded import PluginFailure
 from roadstead.framework.plugin import IGNORED, Extremes
+from roadstead.framework.row_overlay import PASSED
 from roadstead.framework.tie_break import Chooser
-from roadstead.framework.what_if import PASSED
 from roadstead.protocol.status import Code, Status
 from tests.simulation.bystanders import EXCLUDED as LEFT_OUT
 

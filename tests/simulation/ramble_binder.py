@@ -33,7 +33,7 @@ from roadstead.journal.bound import BoundPods
 from roadstead.journal.files import FileJournal
 from roadstead.journal.segments import Reader
 from roadstead.protocol.errors import IllegalTransitionError
-from roadstead.storage.claim_messages import BoundVolumes
+from roadstead.storage.claim_messages import AttemptBindings
 from tests.builders import GIB, pod
 from tests.journal.simulated_disk import SimulatedDisk
 from tests.simulation.damage import unnoticed
@@ -368,7 +368,7 @@ class _Ramble:
             reserved = self._volumes.assume(who.uid, facts, node) if has_claims else None
             if reserved is not None and (reserved.bindings or reserved.device_claims):
                 claims = self._stolen(reserved.device_claims)
-                found.append(BoundVolumes(token, reserved.bindings, claims))
+                found.append(AttemptBindings(token, reserved.bindings, claims))
         return tuple(found)
 
     def _stolen(self, claims):

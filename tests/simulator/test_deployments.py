@@ -31,7 +31,7 @@ def deployment(replicas, surge, unavailable, *changes, **more):
 
 
 def sizes(fleet):
-    return tuple(len(fleet.of(each.base)) for each in TEMPLATES)
+    return tuple(len(fleet.of(each.name_prefix)) for each in TEMPLATES)
 
 
 def started(fleet, base):

@@ -5,7 +5,7 @@ import pytest
 from roadstead.facts.selectors import NodeSelectorTerm, Requirement
 from roadstead.facts.storage import ClaimReference
 from roadstead.storage import AssumedClaims, StorageChange, StorageState
-from roadstead.storage.claim_messages import BoundVolumes
+from roadstead.storage.claim_messages import AttemptBindings
 from roadstead.storage.state import MAX_CHANGES_REMEMBERED
 from tests.builders import GIB, node, pod
 from tests.storage.world import DRIVER, HOST, claim, storage, using, volume, waiting, within
@@ -14,7 +14,7 @@ N1, N2 = (node(name, labels={HOST: name}) for name in ("n1", "n2"))
 
 
 def asked(*bindings):
-    return BoundVolumes("token", bindings)
+    return AttemptBindings("token", bindings)
 
 
 def claims_of(*objects):

@@ -78,7 +78,7 @@ def quiet(counts, last):
 
 
 def at_once(driver):
-    return Processes(lambda: driver, driver.jobs, is_at_once=True)
+    return Processes(lambda: driver, driver.jobs, starts_at_once=True)
 
 
 def carried_out(processes=None, store=None, report=quiet, clock=lambda: 0.0, work=WORK):
@@ -165,7 +165,7 @@ def test_a_finished_sweep_starts_no_process():
     def open_none():
         raise AssertionError("nothing is left to run")
 
-    end = carried_out(Processes(open_none, 2, is_at_once=True), Memory(ALONE))
+    end = carried_out(Processes(open_none, 2, starts_at_once=True), Memory(ALONE))
 
     assert end.results == ALONE
 
@@ -174,7 +174,7 @@ def test_processes_that_cannot_be_started_end_the_sweep():
     def fail():
         raise RoadsteadError("Ray did not start")
 
-    end = carried_out(Processes(fail, 2, is_at_once=True))
+    end = carried_out(Processes(fail, 2, starts_at_once=True))
 
     assert (str(end.stopped_by), end.results) == ("Ray did not start", {})
 
@@ -189,7 +189,7 @@ def test_other_processes_are_started_once_they_pay(task_s, in_this_process):
 
     driver = Jumbled(WORK, jobs=2)
 
-    end = carried_out(Processes(lambda: driver, 2, is_at_once=False), clock=clock)
+    end = carried_out(Processes(lambda: driver, 2, starts_at_once=False), clock=clock)
 
     assert end.results == ALONE
     assert driver.ended == len(WORK.tasks) - in_this_process

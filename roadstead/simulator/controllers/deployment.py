@@ -28,9 +28,9 @@ class DeploymentCore(ReplicaSetsCore):
         self._now_us = 0
 
     def change(self, change: ControllerChange) -> None:
-        before = self.plan.templates[self.template].base
+        before = self.plan.templates[self.template].name_prefix
         super().change(change)
-        name_prefix = self.plan.templates[self.template].base
+        name_prefix = self.plan.templates[self.template].name_prefix
         if name_prefix != before:
             self._is_rolling = True
             self.note("rollout started", name_prefix)
@@ -70,7 +70,7 @@ class DeploymentCore(ReplicaSetsCore):
 
     def _old_sets(self) -> list[ReplicaSetState]:
         """Return the sets of other templates that have replicas, the oldest first."""
-        new = self.plan.templates[self.template].base
+        new = self.plan.templates[self.template].name_prefix
         return [each for each in self.sets.values() if each.name_prefix != new and each.replicas]
 
     def _total(self) -> int:
@@ -100,7 +100,7 @@ class DeploymentCore(ReplicaSetsCore):
         `_scale` is called for sets that keep their size, too, after which `_was_rescaled` is false.
         """
         active = [each for each in self.sets.values() if each.replicas]
-        new = self.sets.get(self.plan.templates[self.template].base)
+        new = self.sets.get(self.plan.templates[self.template].name_prefix)
         if len(active) == 1:
             self._scale(active[0], self.replicas)
         elif new is not None and self._is_complete(new) and new.desired_replicas == self.replicas:

@@ -93,7 +93,7 @@ class ReplicaSetsCore(ControllerCore):
 
     def set_for(self, template: int) -> ReplicaSetState:
         """Return the set of a template; it is created if no equal template had one before."""
-        name_prefix = self.plan.templates[template].base
+        name_prefix = self.plan.templates[template].name_prefix
         found = self.sets.get(name_prefix)
         if found is None:
             found = self.sets[name_prefix] = ReplicaSetState(name_prefix, template, len(self.sets))

@@ -61,7 +61,7 @@ class Filtered(Protocol):
     ) -> None: ...
 
 
-class WhatIf:
+class RowOverlay:
     """An overlay of some rows of an up-to-date evaluation; row i is the i-th of these rows.
 
     Codes are those of the evaluation: PASSED, or k > 0 for `statuses[k - 1]`. Positions are those
