@@ -90,6 +90,14 @@ class Verifier:
             name: [plugin for plugin in plugins if not _has_quick_check(plugin)]
             for name, plugins in self._cross_node_filters.items()
         }
+        # A pod passes their Filter on each node on which the devices that were allocated for it are
+        # still free, and that is checked when its claims are bound.
+        self._implied_by_claims: set[Plugin] = {
+            plugin
+            for profile in profiles.values()
+            for plugin in profile.reserve
+            if plugin.binds_devices
+        }
 
     def verify(self, facts: PodFacts, node_name: str) -> Status:
         """Return Success, or the first refusal. KeyError for an unknown node or profile."""
@@ -141,17 +149,15 @@ class Verifier:
         count, plugins = self._count_by_shape(evaluated, rows)
         distinct = dict.fromkeys(evaluated)
         # Their answers depend on claims, so they are called after the claims of the pods before.
-        called_per_pod = [each for each in plugins if any(map(each.runs_per_pod, distinct))]
+        per_pod = [each for each in plugins if any(map(each.runs_per_pod, distinct))]
         for plugin in plugins:
-            if count and plugin not in called_per_pod:
+            if count and plugin not in per_pod:
                 count = plugin.count_passing(evaluated[:count], self._table, rows[:count])
         if bind_claims is None or evaluated is pod_classes:
             return count
+        called_per_pod = [each for each in per_pod if each not in self._implied_by_claims]
         for index in range(count):
             own, pod_class, row = pod_classes[index], evaluated[index], rows[index : index + 1]
-            # The claims of the pods before it are bound by now.
-            if pod_class is not own and not self._profile_of(own).substitutes_for(pod_class, own):
-                return index
             for plugin in called_per_pod:
                 if not plugin.count_passing((pod_class,), self._table, row):
                     return index

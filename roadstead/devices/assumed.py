@@ -127,7 +127,8 @@ class AssumedDevices:
         for claim in claims:
             if claim.allocation is None:
                 found = proposed_by_key.get(claim.key)
-                if found is None or found.allocation is None:
+                # A claim that was deleted and created again may ask for something else.
+                if found is None or found.allocation is None or found.uid != claim.uid:
                     return None
                 new[claim.key] = claim.assumed_with(found.allocation)
         made = None if own is None else _proposed_own_claim(own, proposed, pod)

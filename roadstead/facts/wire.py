@@ -1,6 +1,7 @@
 """Facts of a pod as bytes (wire format): packed once per class, unpacked once per process.
 
-Equal bytes are unpacked to one object, so that lookups by identity stay cheap. Requested amounts
+Equal bytes are unpacked to one object, so that lookups by identity stay cheap; if they were packed
+by this process, to the packed object. Requested amounts
 and claims of devices are packed apart from all other fields, the *rest*: classes that differ only
 in amounts or claims share the packed rest.
 """
@@ -56,6 +57,9 @@ _in_order_of_facts = itemgetter(*map(_SPLIT_ORDER.index, FIELD_NAMES))
 # kept, so that no other facts get their id.
 _encoded: Generations[int, tuple[PodFacts, bytes]] = Generations(MAX_CACHED_CLASSES)
 
+# The facts by their bytes.
+_decoded: Generations[bytes, PodFacts] = Generations(MAX_CACHED_CLASSES)
+
 
 def encode_facts(facts: PodFacts) -> bytes:
     """Encode facts as bytes.
@@ -67,6 +71,9 @@ def encode_facts(facts: PodFacts) -> bytes:
         return found[1]
     data = _encode_equal(facts)
     _encoded.put(id(facts), (facts, data))
+    if _decoded.get(data) is None:
+        # Another actor of this process may receive it.
+        _decoded.put(data, facts)
     return data
 
 
@@ -76,13 +83,20 @@ def _encode_equal(facts: PodFacts) -> bytes:
     return pack(to_wire(_Parts(rest, *amounts_of(facts), *own_claims_of(facts))))
 
 
-@lru_cache(maxsize=MAX_CACHED_CLASSES)
 def decode_facts(data: bytes) -> PodFacts:
-    """Decode facts; CodecError if the bytes are malformed."""
+    """Decode facts, or return those that this process knows; CodecError for malformed bytes."""
+    found = _decoded.get(data)
+    if found is None:
+        found = decode_unknown_facts(data)
+        _decoded.put(data, found)
+        _encoded.put(id(found), (found, data))
+    return found
+
+
+def decode_unknown_facts(data: bytes) -> PodFacts:
+    """Decode facts as in a process that did not pack them; CodecError for malformed bytes."""
     parts = from_wire(_Parts, unpack(data))
-    facts = _joined(_decode_other_fields(parts.rest), parts)
-    _encoded.put(id(facts), (facts, data))
-    return facts
+    return _joined(_decode_other_fields(parts.rest), parts)
 
 
 @lru_cache(maxsize=MAX_CACHED_CLASSES)

@@ -130,6 +130,12 @@ class TestTryOut:
         assert found.try_out((), facts, N1) is None
         assert found.try_out((), using("p", "no"), N1) is None
 
+    def test_a_proposal_for_an_earlier_claim_of_the_name_is_refused(self):
+        earlier = over(claim("a", uid="u-1")).assume("p", using("p", "a"), N1)
+        found = over(claim("a", uid="u-2"))
+        assert found.try_out(earlier, using("p", "a"), N1) is None
+        assert over(claim("a", uid="u-1")).try_out(earlier, using("p", "a"), N1) is not None
+
     def test_an_allocated_claim_only_gets_a_consumer(self):
         asked, facts = self.asked("a")
         found = over(claim("a"))
