@@ -62,7 +62,7 @@ class DevicesAhead:
             before = known.get(each.key)
             if each.key in self._keys or before is None:
                 return False
-            if before.allocation is None or each.allocation is None:
+            if each.allocation is None or before.allocation != each.allocation:
                 return False
         self._devices.apply(claims)
         return True

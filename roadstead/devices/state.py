@@ -267,8 +267,11 @@ def without_consumers(claim: DeviceClaimFacts, uids: frozenset[str]) -> DeviceCl
 
 
 def deallocated(claim: DeviceClaimFacts) -> DeviceClaimFacts:
-    """Return a claim without its allocation if it has no consumer, as the claim controller does."""
-    if claim.allocation is None or claim.reserved_for:
+    """Return a claim without its allocation if it has no consumer, as the claim controller does.
+
+    A claim in flight keeps its allocation: a pod that is being bound will consume it.
+    """
+    if claim.allocation is None or claim.reserved_for or claim.is_in_flight:
         return claim
     finalizers = tuple(each for each in claim.finalizers if each != FINALIZER)
     return replace(claim, allocation=None, statuses=(), finalizers=finalizers)

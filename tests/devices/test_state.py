@@ -118,6 +118,17 @@ def test_a_claim_without_consumers_loses_its_allocation():
     assert deallocated(without_consumers(shared, frozenset({"p", "q"}))) == claim("a")
 
 
+def test_a_claim_in_flight_keeps_its_allocation_as_its_last_consumer_ends():
+    # A manifest may name a consumer of a claim that has no allocation yet.
+    state = DeviceState(devices(replace(claim("a"), reserved_for=(P,))))
+    state.apply([state.claims["default/a"].assumed_with(on("d0"))])
+
+    state.apply(*released(state, ["p"]))
+
+    assert in_use(state) == {D0}
+    state.validate()
+
+
 def test_claims_end_with_the_pod_for_which_they_were_made():
     shared = reserved(claim("shared", allocation=on("d0")), P)
     own = reserved(owned("own", "p", allocation=on("d1")), P)
