@@ -73,8 +73,8 @@ class Checker:
 
     world: the cluster as the records so far describe it. _filters: names of the filter plugins of a
     profile, by scheduler name. _bound_in_group: number of pods, by pod group. _min_members: of each
-    group. _snapshot_groups: groups of pods whose binds a snapshot replaced.
-    _removed_before_snapshot: number of pods that ended before a snapshot (its records have lsn 0).
+    group. _snapshot_groups: groups of pods whose binds a snapshot replaced by LOAD records.
+    _removed_before_snapshot: number of pods that ended before a snapshot.
     """
 
     def __init__(self) -> None:
@@ -171,6 +171,7 @@ class Checker:
             self._claims.storage.put(record.uid, record.node_name, record.facts)
 
     def _load(self, record: JournalRecord) -> None:
+        """Apply a pod that was bound when the journal or snapshot began."""
         is_first = not self._pods.was_bound(record.uid)
         self._report_findings(record, self._tokens.commit(record))
         found = list(self._pods.load(record))
@@ -232,7 +233,8 @@ class Checker:
         node_name = self._pods.node_of.get(record.uid)
         self._report_findings(record, self._pods.release(record))
         self._order.leave(record.uid)
-        self._removed_before_snapshot += not record.lsn
+        if not record.lsn:
+            self._removed_before_snapshot += 1
         if not node_name:
             return
         victim = self.world.pods[node_name][record.uid]

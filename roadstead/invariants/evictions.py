@@ -13,7 +13,10 @@ from roadstead.invariants.world import selects
 
 @dataclass(slots=True)
 class EvictionChecks:
-    """Pods by key, because the record of an eviction has the preemptor's key.
+    """Checks of evictions, and their counts.
+
+    _pods: by key (namespace/name), then by UID: the record of an eviction has the preemptor's key.
+    _budgets: each with the number of disruptions that it still allows. _preemptors: keys.
 
     Evictions beyond a budget are counted, not reported: upstream allows them if no other victims
     suffice, and the journal does not record the alternatives. Nor does a preemptor that waits at

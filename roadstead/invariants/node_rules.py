@@ -37,6 +37,7 @@ def overfull(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
 def _is_left_to_devices(world: World, pod: PodFacts, resource: str) -> bool:
     """Whether a node that does not offer a resource may have the pod, as in kube-scheduler 1.34.
 
+    Never without DRAExtendedResource.
     It may if a device class serves the resource. It may also if the pod requests no extended
     resource at all: then only the standard resources are compared on a node that does not offer
     others.

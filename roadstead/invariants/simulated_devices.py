@@ -48,25 +48,26 @@ def check_devices(
 
 @dataclass(slots=True)
 class _Allocations:
-    """The claims at a time. held: by claim, the rows of its devices. on_device: the same by device.
+    """The claims at a time.
 
-    users: by claim, numbers of the pods that reserve it. counted: what devices in use consume, by
-    (driver, pool, slice, counter). changed: claims that changed at this time, as an ordered set.
-    used: claims that any pod has reserved so far. first_reserved_us: by pod and claim.
+    allocated: by claim, the rows of its devices. on_device: the same by device. users: by claim,
+    numbers of the pods that reserve it. drawn: what devices in use consume, by (driver, pool,
+    slice, counter). changed: claims that changed at this time, as an ordered set. ever_reserved:
+    claims that any pod has reserved so far. first_reserved_us: by pod and claim.
     """
 
     devices: Mapping[DeviceId, DeviceRow]
     pods: Mapping[int, PodRow]
-    held: dict[str, list[AllocationRow]] = field(default_factory=dict)
+    allocated: dict[str, list[AllocationRow]] = field(default_factory=dict)
     on_device: defaultdict[DeviceId, list[AllocationRow]] = field(
         default_factory=lambda: defaultdict(list)
     )
     users: defaultdict[str, set[int | None]] = field(default_factory=lambda: defaultdict(set))
-    counted: defaultdict[tuple[str, str, str, str], Fraction] = field(
+    drawn: defaultdict[tuple[str, str, str, str], Fraction] = field(
         default_factory=lambda: defaultdict(Fraction)
     )
     changed: dict[str, None] = field(default_factory=dict)
-    used: set[str] = field(default_factory=set)
+    ever_reserved: set[str] = field(default_factory=set)
     first_reserved_us: dict[tuple[int, str], int] = field(default_factory=dict)
 
     def apply(self, row: AllocationRow) -> Iterator[RunViolation]:
@@ -86,8 +87,8 @@ class _Allocations:
     def finish_time(self, now_us: int) -> Iterator[RunViolation]:
         """Yield, after all rows of a time, the claims that keep devices without any pod."""
         for claim in self.changed:
-            if claim in self.used and not self.users[claim]:
-                for row in self.held.get(claim, ()):
+            if claim in self.ever_reserved and not self.users[claim]:
+                for row in self.allocated.get(claim, ()):
                     text = f"keeps device {_text(row.device)} at {now_us} us, after its last pod"
                     yield RunViolation(RULE, claim, text)
         self.changed.clear()
@@ -106,7 +107,7 @@ class _Allocations:
     def _allocate(self, row: AllocationRow) -> Iterator[RunViolation]:
         assert row.device is not None, "a row of a device"
         others = [each for each in self.on_device[row.device] if not each.has_admin_access]
-        self.held.setdefault(row.claim, []).append(row)
+        self.allocated.setdefault(row.claim, []).append(row)
         self.on_device[row.device].append(row)
         known = self.devices.get(row.device)
         if known is None:
@@ -136,8 +137,8 @@ class _Allocations:
         """Count what a device that comes into use consumes of the counters of its slice."""
         for name, text in known.consumes.items():
             counter = (known.id[0], known.id[1], known.slice, name)
-            self.counted[counter] += amount_of(text)
-            if self.counted[counter] > amount_of(known.counters.get(name, "0")):
+            self.drawn[counter] += amount_of(text)
+            if self.drawn[counter] > amount_of(known.counters.get(name, "0")):
                 where = f"claim {row.claim} at {row.time_us} us"
                 text = f"{where}: counter {name} of slice {known.slice} is overdrawn"
                 yield RunViolation(RULE, _text(known.id), text)
@@ -147,7 +148,7 @@ class _Allocations:
         found = next(
             (
                 each
-                for each in self.held.get(row.claim, ())
+                for each in self.allocated.get(row.claim, ())
                 if (each.device, each.request, each.share) == (row.device, row.request, row.share)
             ),
             None,
@@ -159,7 +160,7 @@ class _Allocations:
         if self.users[row.claim]:
             text = f"loses device {_text(row.device)} at {row.time_us} us, while a pod reserves it"
             yield RunViolation(RULE, row.claim, text)
-        self.held[row.claim].remove(found)
+        self.allocated[row.claim].remove(found)
         remaining = self.on_device[row.device]
         remaining.remove(found)
         known = self.devices.get(row.device)
@@ -169,13 +170,13 @@ class _Allocations:
         if known is not None and is_last and not found.has_admin_access:
             for name, text in known.consumes.items():
                 counter = (known.id[0], known.id[1], known.slice, name)
-                self.counted[counter] -= amount_of(text)
+                self.drawn[counter] -= amount_of(text)
 
     # Pods.
 
     def _reserve(self, row: AllocationRow) -> Iterator[RunViolation]:
         self.users[row.claim].add(row.pod)
-        self.used.add(row.claim)
+        self.ever_reserved.add(row.claim)
         if len(self.users[row.claim]) > CLAIM_MAX_CONSUMERS:
             text = f"is reserved for more than {CLAIM_MAX_CONSUMERS} pods at {row.time_us} us"
             yield RunViolation(RULE, row.claim, text)
@@ -193,7 +194,7 @@ class _Allocations:
             yield RunViolation(RULE, row.claim, text)
         if pod.node is None:
             return
-        for each in self.held.get(row.claim, ()):
+        for each in self.allocated.get(row.claim, ()):
             known = None if each.device is None else self.devices.get(each.device)
             if known is not None and known.node not in (None, pod.node):
                 text = f"{pod.uid} is on {pod.node}, device {_text(known.id)} is on {known.node}"
