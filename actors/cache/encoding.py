@@ -42,6 +42,7 @@ class ChangeEncoder:
         classes, indices = ClassColumn(), {id(None): -1}
         for pod_id, facts in {id(delta.pod): delta.pod for delta in deltas}.items():
             if facts is not None:
+                # Appends the index of the class to `column`.
                 classes.add(facts)
                 indices[pod_id] = classes.column[-1]
         return DeltaBatch(

@@ -30,7 +30,7 @@ from roadstead.storage import StorageChange
 
 
 class ChangeStream:
-    """Implementation of `Changes` that sends to followers: schedulers and workers.
+    """Implementation of the cache's output `Changes` that sends to followers.
 
     seq: number of the last change. lost: failure of a scheduler that did not apply a change; "" for
     none. unfilled: followers that receive nothing until `fill`. is_new: the cache replaces another

@@ -24,7 +24,7 @@ from ray.exceptions import RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from roadstead.actors.interface import (
-    NOBODY,
+    UNFENCED,
     ActorLostError,
     Announce,
     DeadlineError,
@@ -267,7 +267,7 @@ class RayRuntime:
             raise decode_failure(host, answer)
         self.pids[host] = answer
 
-    def find(self, name: str, stamp: Stamp = NOBODY) -> Ref:
+    def find(self, name: str, stamp: Stamp = UNFENCED) -> Ref:
         """Return a Ref to a running actor."""
         found = self._directory().find(name, stamp)
         if self._cluster is None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from roadstead.actors.interface import (
-    NOBODY,
+    UNFENCED,
     A,
     ActorLostError,
     Announce,
@@ -123,7 +123,7 @@ class SimulatedRef:
     name: str
     source: str
     incarnation: SimulatedActor | None = None
-    stamp: Stamp = NOBODY
+    stamp: Stamp = UNFENCED
 
     async def call(self, method: Method[Q, A], message: Q, *, timeout_s: float) -> A:
         data = self.stamp.envelope(method.name, message)
@@ -180,7 +180,7 @@ class _SimulatedDirectory:
     runtime: SimulatedRuntime
     incarnation: SimulatedActor
 
-    def find(self, name: str, stamp: Stamp = NOBODY) -> Ref:
+    def find(self, name: str, stamp: Stamp = UNFENCED) -> Ref:
         return SimulatedRef(self.runtime, name, self.incarnation.name, self.incarnation, stamp)
 
 
@@ -236,7 +236,7 @@ class SimulatedRuntime:
             self.network.note("start", name)
         return {name: self.find(name) for builds in groups.values() for name in builds}
 
-    def find(self, name: str, stamp: Stamp = NOBODY) -> Ref:
+    def find(self, name: str, stamp: Stamp = UNFENCED) -> Ref:
         """Return a Ref to an actor, for the supervisor."""
         return SimulatedRef(self, name, "supervisor", stamp=stamp)
 

@@ -66,7 +66,7 @@ class Statuses:
 
     def report_rest(self) -> None:
         """Report how many warnings were not shown."""
-        for line in self._limit.rest():
+        for line in self._limit.left_out():
             self._announce(line)
 
     def _report(self, name: str, warnings: tuple[str, ...]) -> None:

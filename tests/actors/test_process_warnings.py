@@ -101,7 +101,7 @@ def test_the_driver_shows_a_number_of_lines_in_a_minute_and_then_their_count():
         "2 further warnings are not shown; --log DIR writes all warnings of Roadstead",
         "e",
     ]
-    assert limit.rest() == []
+    assert limit.left_out() == []
 
 
 async def test_the_reply_to_a_status_request_has_the_warnings_of_the_process(kept):
