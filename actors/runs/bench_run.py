@@ -52,7 +52,8 @@ class _OpenMeasurement:
     """A measurement in progress. step: selects the measured pods by namespace and labels.
 
     before, usages: statuses of the actors and usage of the processes at the beginning. binder_s:
-    processor time of the binder's process then. followed: series of the measured pods.
+    processor time of the binder's process then. followed: series of the measured pods, for which
+    the tracker records the time of each bind.
     """
 
     name: str
@@ -371,6 +372,7 @@ class BenchRun:
                 processes=len(usages),
                 setup_s=measurement.started_s - self._began_s,
                 processor_s=sum(spent_s.values()),
+                # That of the busiest process.
                 critical_s=max(spent_s.values()),
                 process_s=by_name(spent_s),
             )

@@ -79,8 +79,9 @@ class _AcceptingVerifier(Verifier):
 
 
 class LabBinder(BinderActor):
-    """A binder that counts. recheck: what it checks at the commit (`roadstead.lab.lab_run`).
+    """A binder that counts. recheck: what it checks at the commit.
 
+    all: as every binder. node: all filters but those that read other nodes. none: nothing.
     Times are in seconds of the event loop's clock, which is virtual in a simulation.
     """
 

@@ -164,6 +164,7 @@ class Peers:
             tuple(each.node_name for each in need.nominations),
             tuple(bool(each.victims) for each in need.nominations),
             *(need.evicted, need.known_changes),
+            # Claims of devices, in place of victims: (key, UID of the pod).
             tuple((n.deallocates, n.uid) for n in need.nominations if n.deallocates),
         )
         answer = await self._call(CACHE, NOMINATE, message)

@@ -198,7 +198,7 @@ class Refill:
     async def _fill_queue(self) -> None:
         async for pod_page in self._pages(PODS_PAGE):
             pods = list(zip(pod_page.pods.pods(), pod_page.nodes, strict=True))
-            # By index in the page; these pods have a node but were not bound by the run.
+            # By index in the page: these pods have a node but were not bound by the run.
             running_at_start = set(pod_page.ran)
             bound = [
                 pod for n, (pod, node) in enumerate(pods) if node and n not in running_at_start

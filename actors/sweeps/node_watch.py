@@ -98,6 +98,7 @@ class NodeWatch:
         running = self._running()
         nodes = alive_nodes()
         checks = self._checks
+        # Nodes that did not answer their check in time are checked again after a pause.
         checks.readmit_late({node.id for node in nodes}, time.monotonic())
         new = [
             node for node in nodes if node.id not in checks.reports and node.cpus >= CPUS_PER_TASK

@@ -80,8 +80,9 @@ def ray_failures() -> Iterator[None]:
 class RayTasks:
     """Driver of a sweep (`TaskDriver`) on Ray.
 
-    _running: reference of the reply → the start of a task, and the id of its node. _problems: of
-    nodes that did not pass their check. _are_all_checked: whether all nodes were checked once.
+    _running: reference of the reply → the start of a task (`Start`: its index, and how often it was
+    started), and the id of its node. _problems: of nodes that did not pass their check.
+    _are_all_checked: whether all nodes were checked once.
     _is_waiting: whether no task may run, since `_idle_since_s`. _is_announced: whether the user
     knows that.
     """

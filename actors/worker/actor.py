@@ -86,6 +86,7 @@ class WorkerActor(TableFollower):
         self._last_request_s = clock_s()
         began = time.perf_counter()
         names = self.touched.since(request.seq) if self.applied >= 0 else None
+        # Arrival numbers of the changed nodes, int64; None if that is not known.
         touched = None
         classes = tuple(
             self._scorer.columns(facts, request.node_count) for facts in request.classes

@@ -134,7 +134,7 @@ async def test_the_supervisor_reports_them_with_the_node(node, begins):
     statuses.report_to(reported.append)
 
     await statuses.of("scheduler-0")
-    statuses.report_rest()
+    statuses.report_left_out()
 
     assert reported[0] == f"{begins}scheduler-0: 0"
     assert len(reported) == MAX_LINES + 1
