@@ -29,6 +29,7 @@ class KernelLoader:
 
     @property
     def decision_counts(self) -> DecisionCounts:
+        """How many pods the kernel decided, and how many the plugins."""
         return self._compiled_kernel.decision_counts
 
     def compiled_kernel(self, pods: int) -> CompiledKernel | None:

@@ -147,13 +147,14 @@ class RayRuntime:
         for host, builds in groups.items():
             self._hosts |= dict.fromkeys(builds, host)
         directory = self._directory()
-        kept = {host: groups[host] for host in groups.keys() & self._retired}
-        new = {host: groups[host] for host in groups if host not in kept}
+        # Groups whose processes run already, without actors.
+        retired = {host: groups[host] for host in groups.keys() & self._retired}
+        new = {host: groups[host] for host in groups if host not in retired}
         self._retired.clear()
         _, late = await asyncio.gather(
-            self._begin(new, directory, timeout_s), self._rebuild(kept, directory)
+            self._begin(new, directory, timeout_s), self._rebuild(retired, directory)
         )
-        await self._begin({host: kept[host] for host in late}, directory, timeout_s)
+        await self._begin({host: retired[host] for host in late}, directory, timeout_s)
         return {name: self.find(name) for builds in groups.values() for name in builds}
 
     async def _begin(
