@@ -29,7 +29,7 @@ class KernelLoader:
 
     @property
     def decision_counts(self) -> DecisionCounts:
-        """How many pods the kernel decided, and how many the plugins."""
+        """Numbers of pods that the kernel decided, and that the plugins decided."""
         return self._compiled_kernel.decision_counts
 
     def compiled_kernel(self, pods: int) -> CompiledKernel | None:
