@@ -14,9 +14,10 @@ from roadstead.storage import StorageChange
 
 
 class ChangeEncoder:
-    """Encoder of changes, with the partitions, keys and start times that the cache has.
+    """Encoder of changes. It adds what the cache alone has.
 
-    And with arrival numbers: in which order the cache received the nodes.
+    That is, of nodes: partitions and arrival numbers (the order in which the cache received them);
+    of pods: keys (namespace/name) and start times.
     """
 
     def __init__(self, state: ClusterState) -> None:

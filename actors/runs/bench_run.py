@@ -345,7 +345,8 @@ class BenchRun:
         if measurement is None:
             raise RunFailedError(f"{self._script.name}: a measurement ends without a beginning")
         usages = await read_usages(self._session)
-        spent_s = processor_spent(measurement.usages, usages)
+        # By process.
+        processor_s = processor_spent(measurement.usages, usages)
         if self._profiler is not None:
             await self._profiler.end(self._session)
         after = await self._session.statuses()
@@ -359,22 +360,22 @@ class BenchRun:
         self.measured.append(
             Measurement(
                 measurement.name,
-                self._nodes,
-                pods,
-                measurement.started_s,
-                submitted_s,
-                bound_s,
-                measurement.binder_s,
-                bound_processor_s,
+                nodes=self._nodes,
+                pods=pods,
+                started_s=measurement.started_s,
+                submitted_s=submitted_s,
+                bound_s=bound_s,
+                started_processor_s=measurement.binder_s,
+                bound_processor_s=bound_processor_s,
                 spent_s=seconds_between(measurement.before, after),
                 counts=counts_between(measurement.before, after),
                 peak_bytes=sum(each.peak_bytes for each in usages.values()),
                 processes=len(usages),
                 setup_s=measurement.started_s - self._began_s,
-                processor_s=sum(spent_s.values()),
+                processor_s=sum(processor_s.values()),
                 # That of the busiest process.
-                critical_s=max(spent_s.values()),
-                process_s=by_name(spent_s),
+                critical_s=max(processor_s.values()),
+                process_s=by_name(processor_s),
             )
         )
 

@@ -263,13 +263,13 @@ class Client:
         self.timings_s |= replaced
         return RunOutcome(
             scored,
-            tuple(each for each in pending if each.uid not in removed),
-            scheduling_s,
-            self.timings_s,
-            preempted,
-            devices,
-            concurrency_of(self._plan.settings, statuses, self._followed_s),
-            self._supervisor.ray_nodes(),
+            pending=tuple(each for each in pending if each.uid not in removed),
+            scheduling_s=scheduling_s,
+            timings_s=self.timings_s,
+            preempted=preempted,
+            devices=devices,
+            concurrency=concurrency_of(self._plan.settings, statuses, self._followed_s),
+            ray_nodes=self._supervisor.ray_nodes(),
         )
 
     async def _pending(self) -> list[PendingPod]:

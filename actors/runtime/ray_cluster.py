@@ -161,11 +161,11 @@ class RayCluster:
             journal_node_ids = frozenset(self.nodes.keys() - self._checks.without_journal())
         options = self.options
         return PlacementConstraints(
-            options.cpus_per_process,
-            options.labels,
-            journal_node_ids,
-            _driver_node_id(),
-            self._copy_node_id,
+            cpus=options.cpus_per_process,
+            labels=options.labels,
+            journal_node_ids=journal_node_ids,
+            driver_node_id=_driver_node_id(),
+            last_copy_node_id=self._copy_node_id,
         )
 
     def _record_journal_nodes(self) -> None:
@@ -239,8 +239,16 @@ class RayCluster:
         for node_id, names in by_node.items():
             node, report = self._used[node_id], self._checks.reports.get(node_id)
             load = "" if report is None else report.found.get("load", "")
-            size = (node.cpus, node.free_cpus, float(load) if load else None)
-            uses.append(RayNodeUse(node.name, node.address, *size, tuple(names)))
+            uses.append(
+                RayNodeUse(
+                    node.name,
+                    node.address,
+                    cpus=node.cpus,
+                    free_cpus=node.free_cpus,
+                    load=float(load) if load else None,
+                    processes=tuple(names),
+                )
+            )
         return tuple(uses)
 
     def summary(self) -> str:

@@ -138,11 +138,11 @@ class Scorers:
         names = (each for each in self._nodes.tentative.nodes() if table.has_node(each))
         excluded = table.rows_of(names)
         request = RankRequest(
-            self._nodes.applied,
-            table.arrivals[excluded].astype(np.int64).tobytes(),
-            tuple(encode_facts(pod.pod_class.facts) for pod in need.pods),
-            need.tie_break_hashes.tobytes(),
-            ROWS_PER_LIST,
+            seq=self._nodes.applied,
+            excluded=table.arrivals[excluded].astype(np.int64).tobytes(),
+            classes=tuple(encode_facts(pod.pod_class.facts) for pod in need.pods),
+            draws=need.tie_break_hashes.tobytes(),
+            most=ROWS_PER_LIST,
         )
         answers = await self._call_workers(RANK, request, workers, until_s, missed_before)
         signatures = [pod.signature for pod in need.pods]
@@ -212,9 +212,9 @@ class Scorers:
         if not pods:
             return
         request = ScoreRequest(
-            self._nodes.applied,
-            len(self._nodes.table),
-            tuple(encode_facts(pod.pod_class.facts) for pod in pods),
+            seq=self._nodes.applied,
+            node_count=len(self._nodes.table),
+            classes=tuple(encode_facts(pod.pod_class.facts) for pod in pods),
         )
         answers = await self._call_workers(SCORE, request, workers, until_s, missed_before)
         touched = {worker: self._nodes.touched_since(each.seq) for worker, each in answers.items()}

@@ -114,7 +114,8 @@ class Checker:
             if missing > 0:
                 name = "/".join(key)
                 text = f"{bound} of at least {needed} pods of group {name} were bound"
-                self.result.violations.append(Violation(0, "I10", name, "", text))
+                found = Violation(lsn=0, invariant="I10", pod=name, node="", text=text)
+                self.result.violations.append(found)
         self._evictions.finish(self._pods.waiting())
         counts = {"overtaken": self._order.overtaken, "claims_bound": self._claims.bound}
         # A sum of Counters has no counts of 0.

@@ -1,4 +1,4 @@
-"""Pods with claims of volumes or devices: those that wait for a pod are bound in its commit.
+"""Claims of volumes and devices that wait for a pod: they are bound in the commit of the pod.
 
 A commit writes its binds first, then a record for each claim that they bound. So the rules for
 volumes and devices are checked after the last record of the commit.

@@ -129,10 +129,10 @@ def _request_errors(
 
 
 def _forms_of(request: DeviceRequest, results: Sequence[AllocatedDevice]) -> list[_Form]:
-    """Return the form of a request that was chosen; two where kube-scheduler mixes them up.
+    """Return the form of a request that was chosen; two in one case, by a mistake of upstream.
 
-    It allocates an alternative with mode All that is not the first by one device of it; then it
-    continues with the second device of the first alternative.
+    If an alternative with mode All is chosen that is not the first one, kube-scheduler 1.34
+    allocates one device for it, and continues with the second device of the first alternative.
     """
     if not request.alternatives:
         return [_form(request.name, request, results, _number(request))]
