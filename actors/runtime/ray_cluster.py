@@ -219,9 +219,10 @@ class RayCluster:
         node = self.nodes.get(_driver_node_id())
         return None if node is None else (node.address, node.port)
 
-    def node_of_process(self, process: str) -> RayNode:
-        """Return the node of a process that was placed."""
-        return self._used[self.node_of[process]]
+    def node_of_process(self, process: str) -> RayNode | None:
+        """Return the node of a process; None while it waits for one, as during a replacement."""
+        node_id = self.node_of.get(process)
+        return None if node_id is None else self._used[node_id]
 
     def loss_of(self, process: str, lost: Collection[str]) -> str:
         """Return how the node of a process was lost; "" if its node is not among the lost ones."""

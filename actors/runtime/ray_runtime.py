@@ -229,6 +229,7 @@ class RayRuntime:
             # A Ray of the run's own collects no metrics.
             return HostSetup(logs=LogLocation(self._log_dir))
         logs, node = LogLocation(), self._cluster.node_of_process(host)
+        assert node is not None, f"{host} is placed"
         if self._logs is not None:
             logs = self._logs.location_for(host, node)
         interval_s = self._cluster.options.metrics_interval_s
@@ -321,7 +322,8 @@ class RayRuntime:
         """Return the node of an actor, on a cluster that the run joined."""
         if self._cluster is None:
             return ""
-        return str(self._cluster.node_of_process(self._hosts.get(name, name)))
+        node = self._cluster.node_of_process(self._hosts.get(name, name))
+        return "" if node is None else str(node)
 
     def ray_nodes(self) -> tuple[RayNodeUse, ...]:
         """Return which processes are on which node of a joined cluster; () on a Ray of its own."""
