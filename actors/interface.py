@@ -297,11 +297,11 @@ def decode_failure(actor: str, failure: Failure) -> RoadsteadError:
         return InputError(rule, source=source, obj=obj, field=field, value=value)
     if failure.kind == "UnsupportedError" and len(failure.parts) == 3:
         return UnsupportedError(*failure.parts)
-    known: dict[str, type[RoadsteadError]] = {
+    error_types: dict[str, type[RoadsteadError]] = {
         each.__name__: each for each in (ActorLostError, DeadlineError, FencedError)
     }
-    if failure.kind in known:
-        return known[failure.kind](failure.text)
+    if failure.kind in error_types:
+        return error_types[failure.kind](failure.text)
     return ActorError(f"{actor}: {failure.text}")
 
 

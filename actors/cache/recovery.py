@@ -89,10 +89,10 @@ class CacheRecovery:
             tuple(each.uid for each in requests), tuple(each.token for each in requests)
         )
         # Not resent after a failure: the cache repeats the request after its `ask_again_s`.
-        found = await binder.call(RESOLVE, request, timeout_s=self._call_s)
+        pod_nodes = await binder.call(RESOLVE, request, timeout_s=self._call_s)
         answers = [
             BinderAnswer(each.uid, each.token, node or None)
-            for each, node in zip(requests, found.nodes, strict=True)
+            for each, node in zip(requests, pod_nodes.nodes, strict=True)
         ]
         # outcome.late: number of attempts that ended before the answer.
         outcome = self._cache.resolve(answers)

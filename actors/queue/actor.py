@@ -171,9 +171,9 @@ class QueueActor:
 
         The scheduler of a leased pod may send another nomination before the answer is used.
         """
-        found = self.queue.nominations.nominated(request.uids)
-        # found.none: the requested pods without a nomination.
-        return Nominated(pod_list(found.pods), found.nodes, found.none)
+        nominations = self.queue.nominations.nominated(request.uids)
+        # nominations.none: the requested pods without a nomination.
+        return Nominated(pod_list(nominations.pods), nominations.nodes, nominations.none)
 
     async def remove_deleted(self, removed: PodList) -> Nothing:
         """Remove deleted pods."""

@@ -179,15 +179,15 @@ class BenchRun:
         else:
             self._start_background(self._remove(found, step.per_s))
 
-    async def _remove(self, found: Sequence[tuple[SubmittedSeries, int]], per_s: int) -> None:
+    async def _remove(self, pods: Sequence[tuple[SubmittedSeries, int]], per_s: int) -> None:
         """Delete pods, given by series and index; all at once with `per_s` 0, else at this rate."""
         started_s, done = time.monotonic(), 0
-        while done < len(found):
-            end = len(found)
+        while done < len(pods):
+            end = len(pods)
             if per_s:
                 await asyncio.sleep(max(DELETE_EVERY_S, 1 / per_s))
                 end = min(end, int((time.monotonic() - started_s) * per_s))
-            part = found[done:end]
+            part = pods[done:end]
             uids = [each.series.part(index, index + 1).uids[0] for each, index in part]
             await self._session.delete_pods(uids)
             for each, index in part:

@@ -116,8 +116,8 @@ class RayCluster:
         while True:
             # Nodes may join or leave while others are checked, so all is placed again after each
             # check.
-            found = await asyncio.to_thread(alive_nodes)
-            self.nodes = {node.id: node for node in found}
+            listed = await asyncio.to_thread(alive_nodes)
+            self.nodes = {node.id: node for node in listed}
             lost = self.journal_loss(without)
             # The role "control" is queue, cache and binder; the binder opens the journal.
             if lost and any(role_of(name) == "control" for name in processes):
@@ -199,9 +199,9 @@ class RayCluster:
         Checks all nodes with room that are not checked yet. without: ids of lost nodes.
         """
         checks, cpus = self._checks, self.options.cpus_per_process
-        found = await asyncio.to_thread(alive_nodes)
-        self.nodes = {node.id: node for node in found}
-        alive = [node for node in found if node.id not in without]
+        listed = await asyncio.to_thread(alive_nodes)
+        self.nodes = {node.id: node for node in listed}
+        alive = [node for node in listed if node.id not in without]
         new = [each for each in alive if each.id not in checks.reports and each.free_cpus >= cpus]
         if new:
             deadlines_s = {node.id: checks.deadline_s(node.id, FIRST_CHECK_S) for node in new}

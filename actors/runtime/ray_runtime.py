@@ -271,10 +271,10 @@ class RayRuntime:
 
     def find(self, name: str, stamp: Stamp = UNFENCED) -> Ref:
         """Return a Ref to a running actor."""
-        found = self._directory().find(name, stamp)
+        ref = self._directory().find(name, stamp)
         if self._cluster is None:
-            return found
-        return replace(found, host_lost=partial(self._host_lost, self._hosts.get(name, name)))
+            return ref
+        return replace(ref, host_lost=partial(self._host_lost, self._hosts.get(name, name)))
 
     def _directory(self) -> RayDirectory:
         """Return the directory of the processes that are started so far."""

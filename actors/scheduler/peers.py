@@ -198,10 +198,10 @@ class Peers:
         return await self._ref(name).call(method, message, timeout_s=self._call_s)
 
     def _ref(self, name: str) -> ResendingRef:
-        found = self._refs.get(name)
-        if found is None:
-            found = self._refs[name] = ResendingRef(self._directory.find(name))
-        return found
+        ref = self._refs.get(name)
+        if ref is None:
+            ref = self._refs[name] = ResendingRef(self._directory.find(name))
+        return ref
 
 
 def _pods(attempts: Sequence[Attempt]) -> PodList:

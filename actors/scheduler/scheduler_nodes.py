@@ -92,8 +92,8 @@ class SchedulerNodes(TableFollower):
 
         Unconfirmed placements are not in the cache's changes, so their nodes are added.
         """
-        found = self.touched.since(seq)
-        return None if found is None else found | self.tentative.nodes()
+        names = self.touched.since(seq)
+        return None if names is None else names | self.tentative.nodes()
 
     @property
     def known_version(self) -> int:

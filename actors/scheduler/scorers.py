@@ -167,9 +167,11 @@ class Scorers:
         """
         if {pod.pod_class.facts.scheduler_name for pod in pods} <= self._skipped_profiles:
             return []
-        found = builder.missing_classes(pods, with_stored=with_stored)
+        missing = builder.missing_classes(pods, with_stored=with_stored)
         return [
-            pod for pod in found if pod.pod_class.facts.scheduler_name not in self._skipped_profiles
+            pod
+            for pod in missing
+            if pod.pod_class.facts.scheduler_name not in self._skipped_profiles
         ]
 
     async def _score_missing(self, builder: BatchBuilder, pods: Sequence[PodInCycle]) -> None:
@@ -218,12 +220,12 @@ class Scorers:
         )
         answers = await self._call_workers(SCORE, request, workers, until_s, missed_before)
         touched = {worker: self._nodes.touched_since(each.seq) for worker, each in answers.items()}
-        found = self._scored_parts.merge_answers(
+        results_of = self._scored_parts.merge_answers(
             answers, touched, len(pods), self._nodes.known_version
         )
-        if found is None:
+        if results_of is None:
             return
-        for pod, results in zip(pods, found, strict=True):
+        for pod, results in zip(pods, results_of, strict=True):
             builder.store_worker_results(pod.signature, results)
         self.scored += len(pods)
         # Without all answers, the sum would be too small.
@@ -239,15 +241,15 @@ class Scorers:
         missed_before: set[int],
     ) -> dict[int, A]:
         """Send a request to workers and return the answers, by worker; late ones are missing."""
-        found: dict[int, A] = {}
+        answers: dict[int, A] = {}
 
         async def call_one(worker: int) -> None:
             answer = await self._call(method, worker, request, until_s, worker in missed_before)
             if answer is not None:
-                found[worker] = answer
+                answers[worker] = answer
 
         await asyncio.gather(*map(call_one, workers))
-        return found
+        return answers
 
     async def _call(
         self, method: Method[Q, A], worker: int, request: Q, until_s: float, was_late: bool

@@ -61,8 +61,8 @@ class NodeWatch:
 
     def collect(self) -> NodeListing | None:
         """Return the latest listing, once; None if there is no new one."""
-        found, self._latest = self._latest, None
-        return found
+        listing, self._latest = self._latest, None
+        return listing
 
     def notes(self) -> Iterator[str]:
         """Yield each new note for the user, once."""

@@ -209,18 +209,18 @@ class RayTasks:
         return ended
 
     def _use_listed_nodes(self) -> None:
-        """Use the nodes that the watch has found."""
+        """Use the nodes that the watch has listed."""
         if self._watch is None:
             return
         for note in self._watch.notes():
             self._announce(note)
-        found = self._watch.collect()
-        if found is not None:
+        listing = self._watch.collect()
+        if listing is not None:
             self._problems, self._are_all_checked = (
-                found.problems,
-                self._are_all_checked or found.are_all_checked,
+                listing.problems,
+                self._are_all_checked or listing.are_all_checked,
             )
-            self._nodes.use(found.nodes, found.running)
+            self._nodes.use(listing.nodes, listing.running)
             if self._heartbeats is not None:
                 self._nodes.lose(self._heartbeats.lost)
 

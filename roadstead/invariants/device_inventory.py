@@ -91,10 +91,10 @@ class Inventory:
 
     def reached_from(self, node: NodeFacts) -> ReachedDevices:
         """Return the devices that a node reaches."""
-        known = self._reached.get(node.name)
-        if known is None or known[0] is not node:
-            known = self._reached[node.name] = node, self._gather(node)
-        return known[1]
+        computed = self._reached.get(node.name)
+        if computed is None or computed[0] is not node:
+            computed = self._reached[node.name] = node, self._gather(node)
+        return computed[1]
 
     def taints_of(self, driver: str, pool: str, device: DeviceFacts) -> Iterator[Taint]:
         """Yield the taints of a device, those of rules among them."""

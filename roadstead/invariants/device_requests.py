@@ -124,8 +124,8 @@ def _request_errors(
         if form.number is None:
             yield from _all_errors(form, reached, inventory)
         elif form.number != len(form.results):
-            found = len(form.results)
-            yield f"has {found} devices for request {form.name}, which asks for {form.number}"
+            number = len(form.results)
+            yield f"has {number} devices for request {form.name}, which asks for {form.number}"
 
 
 def _forms_of(request: DeviceRequest, results: Sequence[AllocatedDevice]) -> list[_Form]:
@@ -279,9 +279,9 @@ def _attribute(device: DeviceFacts, driver: str, name: str) -> AttributeFacts | 
     if name.startswith(f"{driver}/"):
         names.append(name.removeprefix(f"{driver}/"))
     for each in names:
-        found = next((has for has in device.attributes if has.name == each), None)
-        if found is not None:
-            return found
+        attribute = next((has for has in device.attributes if has.name == each), None)
+        if attribute is not None:
+            return attribute
     return None
 
 

@@ -196,8 +196,8 @@ class Devices:
         needed = {DeviceRequest(e.name, self._served[e.resource], count=e.count) for e in requests}
         if set(claims[0].spec.requests) != needed:
             yield f"claim {claims[0].key} does not request what the containers request"
-        found = Counter(result.request for result in _results(claims))
-        if found != Counter({each.name: each.count for each in requests}):
+        count_by_request = Counter(result.request for result in _results(claims))
+        if count_by_request != Counter({each.name: each.count for each in requests}):
             yield f"claim {claims[0].key} does not have the devices that the containers request"
 
     def _misallocated(self, claim: DeviceClaimFacts) -> Iterator[str]:

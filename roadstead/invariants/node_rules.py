@@ -122,11 +122,11 @@ def claim_shared(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
 
 
 def _claims(pod: PodFacts) -> set[tuple[str, str]]:
-    found = set()
+    claims = set()
     for volume in pod.volumes:
         if volume.kind == "persistentVolumeClaim":
-            found.add((pod.namespace, dict(volume.source).get("claimName", "")))
-    return found
+            claims.add((pod.namespace, dict(volume.source).get("claimName", "")))
+    return claims
 
 
 _DISKS = {

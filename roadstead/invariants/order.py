@@ -56,8 +56,8 @@ class PendingOrder:
 
     def _group(self, facts: PodFacts) -> Waiting:
         # The journal's reader returns one object for equal facts, so each is hashed only once.
-        known = self._group_by_id.get(id(facts))
-        if known is None:
+        entry = self._group_by_id.get(id(facts))
+        if entry is None:
             group = self._by_facts.setdefault(replace(facts, priority=0), {})
-            known = self._group_by_id[id(facts)] = facts, group
-        return known[1]
+            entry = self._group_by_id[id(facts)] = facts, group
+        return entry[1]
