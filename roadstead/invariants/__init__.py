@@ -13,6 +13,9 @@ The invariants that it names (the others are in `docs/invariants.md`):
     I10  gangs are bound all-or-nothing
     I11  pods are leased by priority, then by time
 
+A journal may begin with a snapshot, which replaces earlier records: it has a LOAD for each bound
+pod, and lsn 0 for records that are no commits.
+
 Modules:
 
     world.py      the cluster as the records so far describe it
