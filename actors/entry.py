@@ -1,4 +1,4 @@
-"""The console script: the command line, with a launcher that runs on actors."""
+"""The console script: the command line, with a `Launcher` that executes runs on actors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def open_launcher() -> Launcher:
-    """Return the launcher of a run; imported late, so that help and checks start faster."""
+    """Return what executes runs; imported late, so that help and checks start faster."""
     from roadstead.actors.runs.on_demand import OnDemandLauncher
 
     return OnDemandLauncher()

@@ -29,9 +29,9 @@ from roadstead.protocol.plain_data import CodecError, DecodeLimits
 from roadstead.report.ray_nodes import RayNodeUse
 
 Q = TypeVar("Q")
-"""Type of a method's message (the question)."""
+"""Type of a method's message (question)."""
 A = TypeVar("A")
-"""Type of its reply (the answer)."""
+"""Type of its reply (answer)."""
 
 ERROR = "error"
 REPLY = "reply"
@@ -45,7 +45,7 @@ BUGS = frozenset({UNEXPECTED, IllegalTransitionError.__name__})
 errors of input or operation, whose text is enough."""
 
 TRANSCRIPT = "\nThe last messages of "
-"""First words of the transcript, with which the text of such a failure ends."""
+"""The text of such a failure ends with the actor's transcript, which begins with these words."""
 
 
 class ActorError(RoadsteadError):
@@ -113,7 +113,7 @@ class Stamp:
         return Envelope(kind, 0, self.epoch, self.sender, to_message(message)).encode()
 
 
-NOBODY = Stamp()
+UNFENCED = Stamp()
 """The stamp of senders that are never replaced."""
 
 
@@ -171,7 +171,7 @@ class ResendingRef:
 class Directory(Protocol):
     """Lookup of actors by name; every actor is built with one."""
 
-    def find(self, name: str, stamp: Stamp = NOBODY) -> Ref:
+    def find(self, name: str, stamp: Stamp = UNFENCED) -> Ref:
         """Return a Ref to a running actor; its messages carry the stamp."""
         ...
 
@@ -214,7 +214,10 @@ class Runtime(Directory, Protocol):
         ...
 
     def ray_nodes(self) -> tuple[RayNodeUse, ...]:
-        """Return which processes are on which node of a joined cluster; () on one machine."""
+        """Return which processes are on which node of the Ray cluster that the run joined.
+
+        A run joins a cluster that exists; without one it starts Ray on this machine: ().
+        """
         ...
 
     async def room_for_workers(self, others: Sequence[str] = ()) -> int | None:
@@ -225,7 +228,7 @@ class Runtime(Directory, Protocol):
         ...
 
     def move_journal(self) -> None:
-        """Record that the copy, on its node, has become the journal."""
+        """Record that the copy of the journal, on its node, has become the journal."""
         ...
 
     async def kill(self, name: str) -> None: ...
@@ -294,11 +297,11 @@ def decode_failure(actor: str, failure: Failure) -> RoadsteadError:
         return InputError(rule, source=source, obj=obj, field=field, value=value)
     if failure.kind == "UnsupportedError" and len(failure.parts) == 3:
         return UnsupportedError(*failure.parts)
-    known: dict[str, type[RoadsteadError]] = {
+    error_types: dict[str, type[RoadsteadError]] = {
         each.__name__: each for each in (ActorLostError, DeadlineError, FencedError)
     }
-    if failure.kind in known:
-        return known[failure.kind](failure.text)
+    if failure.kind in error_types:
+        return error_types[failure.kind](failure.text)
     return ActorError(f"{actor}: {failure.text}")
 
 

@@ -178,7 +178,7 @@ def actor_type(name: str) -> str:
 
 
 def values_of(status: ActorStatus) -> dict[str, float]:
-    """Return all counts, timings and metrics of a status by name."""
+    """Return the counts, timings (with the prefix `TIME`) and metrics of a status by name."""
     timings = {TIME + phase: spent_s for phase, spent_s in status.timings_s}
     return {**dict(status.counts), **timings, **dict(status.metrics)}
 

@@ -105,7 +105,7 @@ class WarningLimit:
         """Return the lines to show now, after a count of those that the last window left out."""
         admitted: list[str] = []
         if now_s >= self._began_s + WINDOW_S:
-            admitted += self.rest()
+            admitted += self.left_out()
             self._began_s, self._shown = now_s, 0
         for line in lines:
             if self._shown < MAX_LINES:
@@ -115,7 +115,7 @@ class WarningLimit:
                 self._left_out += 1
         return admitted
 
-    def rest(self) -> list[str]:
-        """Return the count of lines that were left out and not counted yet, at most one line."""
+    def left_out(self) -> list[str]:
+        """Return a line with the number of lines left out since the last such line; [] if none."""
         count, self._left_out = self._left_out, 0
         return [f"{count:,} further warnings are not shown; {LOG_HINT}"] if count else []

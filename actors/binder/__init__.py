@@ -1,1 +1,1 @@
-"""The binder actor: a shell around `roadstead.binder.binder.Binder`, and the order of batches."""
+"""The binder actor: it receives messages for the core `Binder`, and orders and journals binds."""

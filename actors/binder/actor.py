@@ -58,7 +58,7 @@ class BinderActor:
     Messages about nodes and pods have a revision, by which late copies are ignored
     (`roadstead/revisions.py`). If the journal has a copy, a reply is sent after the copy has the
     records of all that the reply reports: the loss of one disk then undoes nothing that another
-    process has read (docs/decisions/0049).
+    process has read (docs/decisions/0049). The keys of `PodList.keyed` are namespace/name.
     """
 
     def __init__(
@@ -155,6 +155,7 @@ class BinderActor:
         self._bind_s += time.perf_counter() - started
         if self._link is not None:
             await self._link.wait_confirmed()
+        # The time at which the commits are acknowledged, and the processor time used until then.
         self.binder.commits.mark(time.monotonic(), time.process_time())
         answers = bind_answers(decisions)
         bound = len(answers.tokens) - len(answers.refused)

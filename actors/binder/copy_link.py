@@ -1,5 +1,7 @@
 """CopyLink: sends the journal's steps (file operations) to its copy; replies wait for them.
 
+The binder first pairs with the copy (CopyBegin), which then refuses earlier binders.
+
 RecordedDisk ── before each sync: send ──► CopyLink ── one message at a time ──► journal copy
 reply of the binder ── wait_confirmed ──► waits until the copy has what the journal has
 """
@@ -52,7 +54,7 @@ class CopyLink:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._sending: asyncio.Task[None] | None = None
         self._last_failure = ""
-        # (position in the journal's steps that must be confirmed, future of the waiting reply)
+        # (number of the journal's steps that must be confirmed, future of the waiting reply)
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
 
     def send(self) -> None:

@@ -103,6 +103,7 @@ def _set_aside_ended(folder: Path) -> None:
     """
     if not any(folder.glob("*.segment")):
         return
+    # The digest of the run's outcome, or "".
     if read_journal(RealDisk(folder)).ended_with:
         folder.rename(free_name(folder))
         return

@@ -20,7 +20,10 @@ MAX_WAITING = 64
 
 
 class SendOrder:
-    """The scheduler's side: numbers its batches, from 1, in the order of their decision."""
+    """The scheduler's side: numbers its batches, from 1, as they are sent.
+
+    That is the order of their decision, unless one is late for its turn.
+    """
 
     def __init__(self) -> None:
         self._last: asyncio.Event | None = None

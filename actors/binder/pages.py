@@ -45,6 +45,7 @@ class BinderPages:
     def pods_page(self, request: PageRequest) -> PodsPage:
         """Return pods that exist, in the order in which they were added."""
         pods = self._binder.core.pods
+        # `begun` counts all pods that were ever added.
         removed = pods.begun - len(pods.present)
         uids, next_start = _page_of(pods.present, removed, request)
         page = [pods.present[uid] for uid in uids]
@@ -102,5 +103,5 @@ def pods_page_of(page: Sequence[BinderRecord], revision: int, next_start: int = 
 
 
 def keyed_pod_list(pods: Iterable[KeyedPod], revision: int = 0) -> PodList:
-    """Return pods as a message, in order."""
+    """Return pods, each as (UID, key, facts), as a message, in order."""
     return pod_list(((identity_of(uid, key), facts) for uid, key, facts in pods), revision)

@@ -125,9 +125,9 @@ class CacheActor:
         self._cache.load_storage(message.changes)
         return NOTHING
 
-    async def merge_revisions(self, known: LastRevisions) -> Nothing:
+    async def merge_revisions(self, last_revisions: LastRevisions) -> Nothing:
         """Store revisions, so that older messages about nodes and pods are ignored."""
-        self._cache.merge_revisions(known.nodes, known.pods, known.gone)
+        self._cache.merge_revisions(last_revisions.nodes, last_revisions.pods, last_revisions.gone)
         return NOTHING
 
     async def restream(self, request: Restream) -> Nothing:
@@ -137,10 +137,12 @@ class CacheActor:
 
     async def nominated(self, _: Uids) -> Nominated:
         """Return all nominations in the cache; the request is not read."""
-        found = self.core.placements.nominated
+        nominations = self.core.placements.nominated
         # The cache does not store the names of nominated pods; the receiver needs only their UIDs.
-        pods = [(PodIdentity(uid, pod.namespace, uid), pod) for uid, (_, pod) in found.items()]
-        return Nominated(pod_list(pods), tuple(node for node, _ in found.values()))
+        pods = [
+            (PodIdentity(uid, pod.namespace, uid), pod) for uid, (_, pod) in nominations.items()
+        ]
+        return Nominated(pod_list(pods), tuple(node for node, _ in nominations.values()))
 
     async def assumed_by(self, owner: OwnerEpoch) -> Uids:
         """Return the pods that earlier incarnations of a scheduler assumed."""

@@ -14,9 +14,10 @@ from roadstead.storage import StorageChange
 
 
 class ChangeEncoder:
-    """Encoder of changes, with the partitions, keys and start times that the cache has.
+    """Encoder of changes. It adds what the cache alone has.
 
-    And with arrival numbers: in which order the cache received the nodes.
+    That is, of nodes: partitions and arrival numbers (the order in which the cache received them);
+    of pods: keys (namespace/name) and start times.
     """
 
     def __init__(self, state: ClusterState) -> None:
@@ -42,6 +43,7 @@ class ChangeEncoder:
         classes, indices = ClassColumn(), {id(None): -1}
         for pod_id, facts in {id(delta.pod): delta.pod for delta in deltas}.items():
             if facts is not None:
+                # Appends the index of the class to `column`.
                 classes.add(facts)
                 indices[pod_id] = classes.column[-1]
         return DeltaBatch(

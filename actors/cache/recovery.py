@@ -49,6 +49,7 @@ class CacheRecovery:
         """End a scheduler's earlier incarnations: confirm bound pods and forget the others."""
         owner, node_of = end.owner, dict(zip(end.uids, end.nodes, strict=True))
         await self._reports.report(self._cache.end_owner(owner.name, owner.epoch, node_of))
+        # Removed pods whose claims the replaced scheduler left bound in the cache.
         if self._cache.orphaned_claims(owner.name, owner.epoch):
             await self._end_claims(owner)
 
@@ -88,11 +89,12 @@ class CacheRecovery:
             tuple(each.uid for each in requests), tuple(each.token for each in requests)
         )
         # Not resent after a failure: the cache repeats the request after its `ask_again_s`.
-        found = await binder.call(RESOLVE, request, timeout_s=self._call_s)
+        pod_nodes = await binder.call(RESOLVE, request, timeout_s=self._call_s)
         answers = [
             BinderAnswer(each.uid, each.token, node or None)
-            for each, node in zip(requests, found.nodes, strict=True)
+            for each, node in zip(requests, pod_nodes.nodes, strict=True)
         ]
+        # outcome.late: number of attempts that ended before the answer.
         outcome = self._cache.resolve(answers)
         log(CACHE, "assumptions expired", requests=len(requests), late=outcome.late)
         await self._reports.report(outcome.freed)

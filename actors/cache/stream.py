@@ -30,7 +30,7 @@ from roadstead.storage import StorageChange
 
 
 class ChangeStream:
-    """Implementation of `Changes` that sends to followers: schedulers and workers.
+    """Implementation of the cache's output `Changes` that sends to followers.
 
     seq: number of the last change. lost: failure of a scheduler that did not apply a change; "" for
     none. unfilled: followers that receive nothing until `fill`. is_new: the cache replaces another
@@ -172,17 +172,15 @@ class ChangeStream:
         self.unfilled.discard(request.follower)
         self._epochs[request.follower] = max(request.epoch, self._epochs[request.follower])
         self._filled_to[request.follower] = self.seq
-        seq, parts = self.seq, self._encoder.cluster_state(self.seq)
+        batches = self._encoder.cluster_state(self.seq)
+        messages = [
+            Restore(self.seq, part=number, parts=len(batches), batch=batch, epoch=request.epoch)
+            for number, batch in enumerate(batches)
+        ]
         follower = self._follower(request.follower)
         sends = [
-            asyncio.ensure_future(
-                follower.call(
-                    RESTORE,
-                    Restore(seq, number, len(parts), part, request.epoch),
-                    timeout_s=self._call_s,
-                )
-            )
-            for number, part in enumerate(parts)
+            asyncio.ensure_future(follower.call(RESTORE, message, timeout_s=self._call_s))
+            for message in messages
         ]
         try:
             await asyncio.gather(*sends)

@@ -1,1 +1,1 @@
-"""The actor with the copy of the journal: a shell around `roadstead.journal_copy.CopyReceiver`."""
+"""The actor with the copy of the journal: it receives messages for the core `CopyReceiver`."""

@@ -1,7 +1,18 @@
 """Messages between actors, and the methods that receive them.
 
 The first line of each class says `sender → receiver`. Any message may be received twice; where it
-is not plain, the docstring states the effect of the second copy.
+is not plain, the docstring states the effect of the second copy. A client is the driver of a run.
+
+binding.py       to the binder: commits, evictions, reads, the end of a run
+changes.py       changes of the cluster during a run
+cluster.py       to the cache: nodes, pods, assumptions
+common.py        to every actor
+journal_copy.py  between the binder and the copy of its journal
+process.py       to the process or dispatcher of an actor
+queueing.py      to the queue: pods, leases, reports on leased pods
+recovery.py      state for replaced actors
+scheduling.py    to schedulers
+stream.py        the cache's change stream, and requests to workers
 """
 
 from __future__ import annotations

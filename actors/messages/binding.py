@@ -97,7 +97,7 @@ class ClaimsPage:
 class CommitPage:
     """Binder → client: when commits were acknowledged, one page, in commit order.
 
-    times: for each run of UIDs that were acknowledged together: how many they are, and then the
+    times: for each group of UIDs that were acknowledged together: how many they are, and then the
     binder's clock and the processor time of its process, both in seconds. now_s, processor_s: these
     two when the answer is made. total: number of commits on all pages.
     """

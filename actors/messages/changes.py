@@ -42,7 +42,7 @@ UPDATE_PODS = method("update_pods", PodList, PodsPage)
 """Client → binder: change pods. The answer has the pods that exist, with their present facts and
 nodes ("" for pending ones). A second or late copy changes nothing."""
 UPDATE_RUNNING = method("update_running", RunningPods, Nothing)
-"""Client → cache: change pods on their nodes; pods that are not counted are not added."""
+"""Client → cache: change pods on their nodes; pods that the cache does not have are not added."""
 DELETE_PODS = method("delete_pods", PodRemoval, PodList)
 """Client → binder: delete pods. The answer has those that existed, or were deleted before."""
 REMOVE_DELETED = method("remove_deleted", PodList, Nothing)

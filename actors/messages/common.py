@@ -17,11 +17,12 @@ class PageRequest:
 
 @dataclass(frozen=True, slots=True)
 class ActorStatus:
-    """Any actor → supervisor: its state in words and counts. error: why it cannot continue, or "".
+    """Any actor → supervisor: its state. error: why it cannot continue, or "".
 
-    error_kind, error_parts: as in `Failure`. metrics: further values by name, for the report on
-    concurrent schedulers and for publication (`roadstead.actors.metrics`). warnings: of the actor's
-    process on Ray, since the last status of one of its actors.
+    text: the state in words, for messages. error_kind, error_parts: as in `Failure`. timings_s:
+    time spent, by phase. counts: events, by name. metrics: further values by name, for the report
+    on concurrent schedulers and for publication (`roadstead.actors.metrics`). warnings: of the
+    actor's process on Ray, since the last status of one of its actors.
     """
 
     text: str
@@ -36,4 +37,6 @@ class ActorStatus:
 
 STATUS = method("status", Nothing, ActorStatus)
 RUN = method("run", Nothing, Nothing)
+"""Client or supervisor → scheduler: start to lease and decide pods."""
 STOP = method("stop", Nothing, Nothing)
+"""Supervisor → scheduler or binder: start no further work."""

@@ -9,12 +9,12 @@ from roadstead.bench.process_usage import ProcessUsage
 from roadstead.bench.speedscope import Samples
 
 INTERVAL_S = 0.004
-"""Default interval between two samples of a process."""
+"""Default interval between two samples of the stacks of a process's threads."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProfileRequest:
-    """Client → any actor: begin to sample its process, or end and return the samples.
+    """Client → any actor: begin to sample the stacks of its process, or end and return the samples.
 
     A second copy restarts the sampling, or returns no samples.
     """
@@ -34,7 +34,7 @@ PROFILE = method("profile", ProfileRequest, Samples)
 LOAD_KERNEL = method("load_kernel", Nothing, Nothing)
 """Client → any actor: load the kernel in its process; the answer is sent when it is loaded."""
 USAGE = method("usage", Nothing, ProcessUsage)
-"""Client → any actor: what its process has used."""
+"""Client → any actor: processor time and memory that its process has used."""
 PROCESS_CALLS = (PROFILE.name, LOAD_KERNEL.name, USAGE.name)
 """Methods that a process answers, for any of its actors."""
 FENCE = method("fence", Fences, Nothing)

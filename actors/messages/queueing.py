@@ -41,9 +41,10 @@ class LeaseRequest:
 class Leased:
     """Queue → scheduler: leased pods; lease_id 0 if there are none.
 
-    lease_counts: how often each pod was leased. tie_break_numbers: see `QueuedPod`. waiting: how
-    many more pods are in activeQ. turn: how often partitions have moved to the next scheduler.
-    gangs: (namespace, name, number of bound pods) of the pods' gangs.
+    lease_counts: how often each pod was leased. tie_break_numbers: of each pod, an input of the
+    choice among nodes of equal score (`QueuedPod`). waiting: how many more pods are in activeQ.
+    turn: how often partitions have moved to the next scheduler. gangs: (namespace, name, number of
+    bound pods) of the pods' gangs.
     """
 
     lease_id: int
@@ -73,8 +74,8 @@ class Renewed:
 class LeaseReport:
     """Scheduler → queue: outcome of leased pods. A second copy changes nothing.
 
-    bound: UIDs. returned: pods to requeue. pending_reasons: why they are pending. evicted: pods of
-    any lease or none, bound or waiting.
+    bound: UIDs. returned: pods that were not bound, to be requeued. pending_reasons: why they are
+    pending. evicted: pods of any lease or none, bound or waiting.
     """
 
     lease_id: int

@@ -173,10 +173,15 @@ PODS_PAGE = method("pods_page", PageRequest, PodsPage)
 POD_NODES = method("pod_nodes", Uids, PodNodes)
 RESOLVE = method("resolve", ResolveAttempts, PodNodes)
 FENCE_OWNER = method("fence_owner", OwnerEpoch, Nothing)
+"""Supervisor → binder: refuse the binds of a scheduler's earlier incarnations from now on."""
 STORAGE_LOG = method("storage_log", Nothing, StorageLog)
+"""Any → binder: return all changes of claims and volumes."""
 LOAD_STORAGE = method("load_storage", StorageLog, Nothing)
+"""Supervisor or client → cache: apply these changes."""
 LEASED_TO = method("leased_to", OwnerEpoch, Uids)
+"""Supervisor → queue: return the pods that earlier incarnations of a scheduler leased."""
 ASSUMED_BY = method("assumed_by", OwnerEpoch, Uids)
+"""Supervisor → cache: return the pods that earlier incarnations of a scheduler assumed."""
 END_OWNER = method("end_owner", EndOwner, Nothing)
 RESTREAM = method("restream", Restream, Nothing)
 RESTORE = method("restore", Restore, Nothing)
@@ -187,7 +192,9 @@ BOUND_MEMBERS = method("bound_members", PodList, Nothing)
 EVICTED_PODS = method("evicted_pods", Nothing, PodList)
 """Supervisor or client → binder: return all evicted and deleted pods, not only a page."""
 REMOVE_PODS = method("remove_pods", PodRemoval, Nothing)
+"""Client or supervisor → cache: remove pods that the binder deleted."""
 REVISIONS = method("revisions", Nothing, LastRevisions)
 MERGE_REVISIONS = method("merge_revisions", LastRevisions, Nothing)
 NOMINATED = method("nominated", Uids, Nominated)
 COMPARE = method("compare", Nothing, Differences)
+"""Supervisor → cache: compare it with a cache rebuilt from scratch."""

@@ -153,7 +153,11 @@ class QueueActor:
         return NOTHING
 
     def _wake(self) -> None:
-        """Retry the gang whose turn it is, if gangs take turns; wake waiting lease requests."""
+        """Retry the next gang, if gangs are tried one at a time; wake waiting lease requests.
+
+        They are tried so (`GangTurns`) after several of them failed again and again: two that do
+        not fit together would otherwise retry each other forever.
+        """
         self.queue.begin_gang_turn(clock_s())
         self._changed.set()
 
@@ -167,8 +171,9 @@ class QueueActor:
 
         The scheduler of a leased pod may send another nomination before the answer is used.
         """
-        found = self.queue.nominations.nominated(request.uids)
-        return Nominated(pod_list(found.pods), found.nodes, found.none)
+        nominations = self.queue.nominations.nominated(request.uids)
+        # nominations.none: the requested pods without a nomination.
+        return Nominated(pod_list(nominations.pods), nominations.nodes, nominations.none)
 
     async def remove_deleted(self, removed: PodList) -> Nothing:
         """Remove deleted pods."""

@@ -52,7 +52,8 @@ class _OpenMeasurement:
     """A measurement in progress. step: selects the measured pods by namespace and labels.
 
     before, usages: statuses of the actors and usage of the processes at the beginning. binder_s:
-    processor time of the binder's process then. followed: series of the measured pods.
+    processor time of the binder's process then. followed: series of the measured pods, for which
+    the tracker records the time of each bind.
     """
 
     name: str
@@ -178,15 +179,15 @@ class BenchRun:
         else:
             self._start_background(self._remove(found, step.per_s))
 
-    async def _remove(self, found: Sequence[tuple[SubmittedSeries, int]], per_s: int) -> None:
+    async def _remove(self, pods: Sequence[tuple[SubmittedSeries, int]], per_s: int) -> None:
         """Delete pods, given by series and index; all at once with `per_s` 0, else at this rate."""
         started_s, done = time.monotonic(), 0
-        while done < len(found):
-            end = len(found)
+        while done < len(pods):
+            end = len(pods)
             if per_s:
                 await asyncio.sleep(max(DELETE_EVERY_S, 1 / per_s))
                 end = min(end, int((time.monotonic() - started_s) * per_s))
-            part = found[done:end]
+            part = pods[done:end]
             uids = [each.series.part(index, index + 1).uids[0] for each, index in part]
             await self._session.delete_pods(uids)
             for each, index in part:
@@ -344,7 +345,8 @@ class BenchRun:
         if measurement is None:
             raise RunFailedError(f"{self._script.name}: a measurement ends without a beginning")
         usages = await read_usages(self._session)
-        spent_s = processor_spent(measurement.usages, usages)
+        # By process.
+        processor_s = processor_spent(measurement.usages, usages)
         if self._profiler is not None:
             await self._profiler.end(self._session)
         after = await self._session.statuses()
@@ -358,21 +360,22 @@ class BenchRun:
         self.measured.append(
             Measurement(
                 measurement.name,
-                self._nodes,
-                pods,
-                measurement.started_s,
-                submitted_s,
-                bound_s,
-                measurement.binder_s,
-                bound_processor_s,
+                nodes=self._nodes,
+                pods=pods,
+                started_s=measurement.started_s,
+                submitted_s=submitted_s,
+                bound_s=bound_s,
+                started_processor_s=measurement.binder_s,
+                bound_processor_s=bound_processor_s,
                 spent_s=seconds_between(measurement.before, after),
                 counts=counts_between(measurement.before, after),
                 peak_bytes=sum(each.peak_bytes for each in usages.values()),
                 processes=len(usages),
                 setup_s=measurement.started_s - self._began_s,
-                processor_s=sum(spent_s.values()),
-                critical_s=max(spent_s.values()),
-                process_s=by_name(spent_s),
+                processor_s=sum(processor_s.values()),
+                # That of the busiest process.
+                critical_s=max(processor_s.values()),
+                process_s=by_name(processor_s),
             )
         )
 

@@ -179,8 +179,8 @@ class Client:
 
     async def _unbound_pods(self, pods: Sequence[Pod]) -> Sequence[Pod]:
         """Return the pods that are not bound yet; send the bound ones to cache and queue."""
-        found = await self._call(BINDER, POD_NODES, Uids(tuple(who.uid for who, _ in pods)))
-        rows = list(zip(pods, found.nodes, strict=True))
+        answer = await self._call(BINDER, POD_NODES, Uids(tuple(who.uid for who, _ in pods)))
+        rows = list(zip(pods, answer.nodes, strict=True))
         bound = [(pod, node) for pod, node in rows if node]
         message = RunningPods(pod_list(pod for pod, _ in bound), tuple(node for _, node in bound))
         await self._call(CACHE, ADD_RUNNING, message)
@@ -263,44 +263,46 @@ class Client:
         self.timings_s |= replaced
         return RunOutcome(
             scored,
-            tuple(each for each in pending if each.uid not in removed),
-            scheduling_s,
-            self.timings_s,
-            preempted,
-            devices,
-            concurrency_of(self._plan.settings, statuses, self._followed_s),
-            self._supervisor.ray_nodes(),
+            pending=tuple(each for each in pending if each.uid not in removed),
+            scheduling_s=scheduling_s,
+            timings_s=self.timings_s,
+            preempted=preempted,
+            devices=devices,
+            concurrency=concurrency_of(self._plan.settings, statuses, self._followed_s),
+            ray_nodes=self._supervisor.ray_nodes(),
         )
 
     async def _pending(self) -> list[PendingPod]:
-        found: list[PendingPod] = []
+        pending: list[PendingPod] = []
         while True:
-            page = await self._call(QUEUE, PENDING, PageRequest(len(found), PODS_PER_MESSAGE))
-            found += [
+            page = await self._call(QUEUE, PENDING, PageRequest(len(pending), PODS_PER_MESSAGE))
+            pending += [
                 PendingPod(each.key, each.uid, each.message, each.reasons, each.plugins)
                 for each in page.pending_reasons
             ]
-            if len(found) >= page.total:
-                return found
+            if len(pending) >= page.total:
+                return pending
 
     async def _preempted(self) -> tuple[PreemptedPod, ...]:
-        found: list[PreemptedPod] = []
+        preempted: list[PreemptedPod] = []
         while True:
-            page = await self._call(BINDER, PREEMPTED, PageRequest(len(found), PODS_PER_MESSAGE))
-            found += [
+            page = await self._call(
+                BINDER, PREEMPTED, PageRequest(len(preempted), PODS_PER_MESSAGE)
+            )
+            preempted += [
                 PreemptedPod(each.key, each.uid, each.node_name, each.preemptor)
                 for each in page.pods
             ]
-            if len(found) >= page.total:
-                return tuple(found)
+            if len(preempted) >= page.total:
+                return tuple(preempted)
 
     async def _devices(self) -> tuple[ClaimedDevice, ...]:
-        found: list[DeviceClaimFacts] = []
+        claims: list[DeviceClaimFacts] = []
         while True:
-            page = await self._call(BINDER, CLAIMS, PageRequest(len(found), CLAIMS_PER_MESSAGE))
-            found += page.claims
-            if len(found) >= page.total:
-                return claimed_devices(found)
+            page = await self._call(BINDER, CLAIMS, PageRequest(len(claims), CLAIMS_PER_MESSAGE))
+            claims += page.claims
+            if len(claims) >= page.total:
+                return claimed_devices(claims)
 
 
 def _missing(inputs: RunInputs, outcome: RunOutcome) -> set[str]:

@@ -64,9 +64,7 @@ def _run_in_this_thread(work: Coroutine[Any, Any, T]) -> T:
         return runner.run(work)
 
 
-def in_thread(
-    work: Callable[[], T], name: str = "start-ray", future: Future[T] | None = None
-) -> Future[T]:
+def in_thread(work: Callable[[], T], name: str, future: Future[T] | None = None) -> Future[T]:
     """Start blocking work in a thread; return the future of its result.
 
     name: of the thread. future: receives the result, in place of a new one. The process waits for

@@ -51,7 +51,7 @@ def explain_pending(
 
 
 class _Explainer:
-    """The cluster after a run, on one table."""
+    """The cluster after a run, on the table of a cycle on the reference path."""
 
     def __init__(self, inputs: RunInputs, outcome: RunOutcome | None, plan: RunPlan) -> None:
         self._classes = PodClasses()

@@ -72,6 +72,7 @@ def open_journal(plan: RunPlan, inputs: RunInputs, *, keeps_outcome: bool = True
     try:
         is_finished = (folder / FINISHED).exists()
         holds_run = is_finished or (folder.is_dir() and any(folder.glob("*.segment")))
+        # The file that marks a copy which lacks records.
         if (folder / INCOMPLETE).exists():
             raise _refusal(
                 folder,
@@ -128,6 +129,7 @@ def _inspect(
 def _notes(folder: Path, contents: JournalContents, *, has_outcome: bool) -> tuple[str, ...]:
     """Return messages for the user about what the journal contains."""
     notes = []
+    # The bytes after the last complete record, if there are any.
     if contents.tail is not None:
         notes.append(f"Journal {folder}: {contents.tail}. It was never acknowledged.")
     if has_outcome:

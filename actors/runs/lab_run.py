@@ -79,8 +79,9 @@ class _AcceptingVerifier(Verifier):
 
 
 class LabBinder(BinderActor):
-    """A binder that counts. recheck: what it checks at the commit (`roadstead.lab.lab_run`).
+    """A binder that counts. recheck: what it checks at the commit.
 
+    all: as every binder. node: all filters but those that read other nodes. none: nothing.
     Times are in seconds of the event loop's clock, which is virtual in a simulation.
     """
 
@@ -123,10 +124,10 @@ class LabBinder(BinderActor):
     async def lab_metrics(self, _: Nothing) -> LabMetrics:
         """Return the counts so far."""
         return LabMetrics(
-            self._bind_requests,
-            tuple(sorted(self._refused.items())),
-            tuple(self._waits),
-            clock_s() - self._began_s if self._began_s else 0.0,
+            bind_requests=self._bind_requests,
+            refused=tuple(sorted(self._refused.items())),
+            waits=tuple(self._waits),
+            ran_s=clock_s() - self._began_s if self._began_s else 0.0,
         )
 
 
@@ -180,14 +181,15 @@ async def measure_run(
         if name.startswith(SCHEDULER):
             sums.update(dict((await supervisor.statuses.last_of(name)).metrics))
     return LabRun(
-        tuple((each.uid, each.node) for each in outcome.placements),
-        len(outcome.pending),
-        measured.waits[-1][1] if measured.waits else 0.0,
-        measured.waits,
-        measured.bind_requests,
-        dict(measured.refused),
-        int(sums["transactions"]),
-        int(sums["conflicted"]),
-        float(sums["busy_s"]),
-        measured.ran_s,
+        placements=tuple((each.uid, each.node) for each in outcome.placements),
+        pending=len(outcome.pending),
+        # The last bind ends the interval.
+        spent_s=measured.waits[-1][1] if measured.waits else 0.0,
+        waits_s=measured.waits,
+        bind_requests=measured.bind_requests,
+        refused=dict(measured.refused),
+        transactions=int(sums["transactions"]),
+        conflicted=int(sums["conflicted"]),
+        busy_s=float(sums["busy_s"]),
+        ran_s=measured.ran_s,
     )

@@ -62,7 +62,7 @@ T = TypeVar("T")
 
 ReportProgress = Callable[[Progress], None]
 
-_SYMPTOMS = (ActorError, ActorLostError, DeadlineError)
+_CALL_ERRORS = (ActorError, ActorLostError, DeadlineError)
 """Errors of calls to a failed actor; `Supervisor.watch` raises one that names its cause."""
 
 WATCH_ERROR_S = 5.0
@@ -91,7 +91,8 @@ class ActorLauncher:
     def prepare(self, settings: Settings, log_dir: str) -> None:
         """Start Ray in the background if the settings need it, while the inputs are read."""
         if settings.runtime == "ray" and self._starting is None:
-            self._starting = in_thread(lambda: open_runtime(RunPlan(settings, log_dir=log_dir)))
+            plan = RunPlan(settings, log_dir=log_dir)
+            self._starting = in_thread(lambda: open_runtime(plan), "start-ray")
 
     def room_for_workers(self, settings: Settings) -> int | None:
         """Return how many workers fit on the cluster that `prepare` joined; None on one machine.
@@ -103,7 +104,7 @@ class ActorLauncher:
         others = process_names(settings.model_copy(update={"workers": 0}))
         try:
             return run_on_new_loop(self._starting.result().room_for_workers(others))
-        except _SYMPTOMS:
+        except _CALL_ERRORS:
             return None
 
     def _runtime(self, plan: RunPlan) -> Runtime:
@@ -138,7 +139,7 @@ class ActorLauncher:
         """End the runtime that `prepare` started, for a run that needs no actors."""
         starting, self._starting = self._starting, None
         # The run needs no actors: it does not fail with them.
-        with contextlib.suppress(*_SYMPTOMS):
+        with contextlib.suppress(*_CALL_ERRORS):
             if starting is not None:
                 run_on_new_loop(starting.result().stop())
 
@@ -194,7 +195,7 @@ class ActorLauncher:
 
         try:
             return RayTasks(work, settings, jobs, announce)
-        except _SYMPTOMS as failure:
+        except _CALL_ERRORS as failure:
             raise RunFailedError(str(failure)) from failure
 
     def bench(
@@ -226,7 +227,7 @@ class ActorLauncher:
 
         try:
             return run_on_new_loop(check_cluster(settings))
-        except _SYMPTOMS as failure:
+        except _CALL_ERRORS as failure:
             raise RunFailedError(str(failure)) from failure
 
 
@@ -237,7 +238,10 @@ async def _with_actors(
     work: Callable[[Client, Supervisor], Coroutine[Any, Any, T]],
     supervise: Callable[[Runtime, RunPlan], Supervisor] = Supervisor,
 ) -> T:
-    """Start the actors of a plan, do the work while they are watched, and end them."""
+    """Start the actors of a plan, do the work while they are watched, and end them.
+
+    supervise: makes the supervisor.
+    """
     # A plugin's call that does not return ends this process (inline) or that of its actor.
     with plugins_watched(plan) as watched_plan, gc_tuned(tuning_of(plan.settings.batch)):
         return await _with_runtime(make_runtime, watched_plan, progress, work, supervise)
@@ -256,7 +260,7 @@ async def _with_runtime(
     open_log(plan.log_dir, "driver")
     try:
         runtime = make_runtime()
-    except _SYMPTOMS as failure:
+    except _CALL_ERRORS as failure:
         close_logs()
         raise RunFailedError(str(failure)) from failure
     supervisor = supervise(runtime, plan)
@@ -282,7 +286,7 @@ async def _run_supervised(
         done = await first_of(work(client, supervisor), supervisor.watch())
         is_over = True
         return done
-    except _SYMPTOMS as failure:
+    except _CALL_ERRORS as failure:
         raise RunFailedError(str(failure)) from failure
     except asyncio.CancelledError:
         logs_s, request_s = INTERRUPTED_LOGS_S, INTERRUPTED_STOP_S
@@ -331,7 +335,7 @@ async def first_of(work: Coroutine[Any, Any, T], watch: Coroutine[Any, Any, None
     try:
         await asyncio.wait({working, watching}, return_when=asyncio.FIRST_COMPLETED)
         # A failed call may be the consequence of a lost actor; the watch then names this actor.
-        if working.done() and isinstance(working.exception(), _SYMPTOMS):
+        if working.done() and isinstance(working.exception(), _CALL_ERRORS):
             await asyncio.wait({watching}, timeout=WATCH_ERROR_S)
         if watching.done() and (failure := watching.exception()) is not None:
             raise failure

@@ -65,15 +65,15 @@ def _stored(outcome: RunOutcome) -> _StoredOutcome:
         for each in outcome.pending
     )
     return _StoredOutcome(
-        len(outcome.placements),
-        tuple(index_of),
-        pending,
-        outcome.preempted,
-        outcome.devices,
-        outcome.scheduling_s,
-        dict(outcome.timings_s),
-        outcome.concurrency,
-        outcome.ray_nodes,
+        placed=len(outcome.placements),
+        causes=tuple(index_of),
+        pending=pending,
+        preempted=outcome.preempted,
+        devices=outcome.devices,
+        scheduling_s=outcome.scheduling_s,
+        timings_s=dict(outcome.timings_s),
+        concurrency=outcome.concurrency,
+        ray_nodes=outcome.ray_nodes,
     )
 
 
@@ -98,11 +98,11 @@ def read_outcome(folder: Path, digest: str, placements: tuple[PlacedPod, ...]) -
     )
     return RunOutcome(
         placements,
-        pending,
-        stored.scheduling_s,
-        stored.timings_s,
-        stored.preempted,
-        stored.devices,
-        stored.concurrency,
-        stored.ray_nodes,
+        pending=pending,
+        scheduling_s=stored.scheduling_s,
+        timings_s=stored.timings_s,
+        preempted=stored.preempted,
+        devices=stored.devices,
+        concurrency=stored.concurrency,
+        ray_nodes=stored.ray_nodes,
     )

@@ -35,23 +35,23 @@ async def read_usages(session: RunSession) -> Usages:
     if not has_own_processes(session):
         return {(ALL_ACTORS, each.pid): each for each in process_usages()}
     own = own_usage()
-    found = {(DRIVER, own.pid): own, **await _answers(session)}
+    usages = {(DRIVER, own.pid): own, **await _answers(session)}
     if session.supervisor.ray_nodes():
-        return found
-    pids = {each.pid for each in found.values()}
-    return found | {(RAY, each.pid): each for each in process_usages() if each.pid not in pids}
+        return usages
+    pids = {each.pid for each in usages.values()}
+    return usages | {(RAY, each.pid): each for each in process_usages() if each.pid not in pids}
 
 
 async def _answers(session: RunSession) -> dict[tuple[str, int], ProcessUsage]:
     """Return what each process answers about itself."""
     actors = first_actors(session)
     calls = (session.call(name, USAGE, NOTHING) for name in actors.values())
-    found: dict[tuple[str, int], ProcessUsage] = {}
+    usages: dict[tuple[str, int], ProcessUsage] = {}
     for process, answer in zip(
         actors, await asyncio.gather(*calls, return_exceptions=True), strict=True
     ):
         if isinstance(answer, ProcessUsage):
-            found[process, answer.pid] = answer
+            usages[process, answer.pid] = answer
         elif not isinstance(answer, (ActorLostError, DeadlineError)):
             raise answer
-    return found
+    return usages

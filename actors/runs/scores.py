@@ -19,20 +19,20 @@ async def with_scores(
 ) -> tuple[PlacedPod, ...]:
     """Return placements with their scores; None for those of a scheduler that was replaced."""
     node_of = {each.uid: each.node for each in placements}
-    found: dict[str, int] = {}
+    score_of: dict[str, int] = {}
     for scheduler in schedulers:
         try:
-            await _read_scores(scheduler, node_of, found, timeout_s)
+            await _read_scores(scheduler, node_of, score_of, timeout_s)
         except RoadsteadError:
             # Scores are lost with a scheduler; that must not fail the run.
             continue
     return tuple(
-        PlacedPod(each.pod, each.uid, each.node, found.get(each.uid)) for each in placements
+        PlacedPod(each.pod, each.uid, each.node, score_of.get(each.uid)) for each in placements
     )
 
 
 async def _read_scores(
-    scheduler: Ref, node_of: Mapping[str, str], found: dict[str, int], timeout_s: float
+    scheduler: Ref, node_of: Mapping[str, str], score_of: dict[str, int], timeout_s: float
 ) -> None:
     start, total = 0, 1
     while start < total:
@@ -40,5 +40,5 @@ async def _read_scores(
             SCORES, PageRequest(start, SCORES_PER_MESSAGE), timeout_s=timeout_s
         )
         rows = zip(page.uids, page.nodes, page.scores, strict=True)
-        found.update((uid, score) for uid, node, score in rows if node_of.get(uid) == node)
+        score_of.update((uid, score) for uid, node, score in rows if node_of.get(uid) == node)
         start, total = start + SCORES_PER_MESSAGE, page.total

@@ -88,8 +88,8 @@ class Dispatcher:
     async def status(self) -> ActorStatus:
         """Return the actor's status by a direct call; an empty one if the actor has no handler."""
         handler = getattr(self._actor, STATUS.name, None)
-        found = None if handler is None else await handler(NOTHING)
-        return found if isinstance(found, ActorStatus) else ActorStatus("")
+        reply = None if handler is None else await handler(NOTHING)
+        return reply if isinstance(reply, ActorStatus) else ActorStatus("")
 
     def release(self) -> None:
         """Release the resources of an actor that ended while its process continues."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from roadstead.actors.interface import (
-    NOBODY,
+    UNFENCED,
     A,
     ActorLostError,
     Announce,
@@ -101,7 +101,7 @@ class InlineRef:
 
     actor: InlineActor
     limits: DecodeLimits
-    stamp: Stamp = NOBODY
+    stamp: Stamp = UNFENCED
 
     @property
     def name(self) -> str:
@@ -141,7 +141,7 @@ class InlineRuntime:
             self._actors[name] = InlineActor(name, dispatcher, self._mailbox_max_messages)
         return {name: self.find(name) for builds in groups.values() for name in builds}
 
-    def find(self, name: str, stamp: Stamp = NOBODY) -> Ref:
+    def find(self, name: str, stamp: Stamp = UNFENCED) -> Ref:
         """Return a Ref to a running actor. ActorLostError if there is none of this name."""
         actor = self._actors.get(name)
         if actor is None:

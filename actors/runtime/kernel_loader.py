@@ -29,6 +29,7 @@ class KernelLoader:
 
     @property
     def decision_counts(self) -> DecisionCounts:
+        """Numbers of pods that the kernel decided, and that the plugins decided."""
         return self._compiled_kernel.decision_counts
 
     def compiled_kernel(self, pods: int) -> CompiledKernel | None:

@@ -23,8 +23,10 @@ def probe(nonce_path: str) -> dict[str, str]:
     """Return what this process finds on its node, as texts under `FIELDS`.
 
     nonce_path: file that shows that this node sees the folder of the journal; "" without one.
-    load: processes that ran or waited for a CPU, on average of a minute.
-    error: of the import of Roadstead's actors; "" if all is there.
+
+    error: of the import of Roadstead's actors; "" if all is there. version, folder, digest: of the
+    installed package; the digest is that of its files. clock: Unix time. load: processes that ran
+    or waited for a CPU, on average of a minute.
     """
     found = dict.fromkeys(FIELDS, "")
     found |= {"host": platform.node(), "python": ".".join(map(str, sys.version_info[:2]))}

@@ -75,9 +75,9 @@ class NodeReport:
         return CheckedNode(
             node.name,
             node.address,
-            node.cpus,
-            node.free_cpus,
-            dict(node.labels),
+            cpus=node.cpus,
+            free_cpus=node.free_cpus,
+            labels=dict(node.labels),
             python=found.get("python", ""),
             version=found.get("version", ""),
             kernel=found.get("kernel", ""),

@@ -116,8 +116,8 @@ class RayCluster:
         while True:
             # Nodes may join or leave while others are checked, so all is placed again after each
             # check.
-            found = await asyncio.to_thread(alive_nodes)
-            self.nodes = {node.id: node for node in found}
+            listed = await asyncio.to_thread(alive_nodes)
+            self.nodes = {node.id: node for node in listed}
             lost = self.journal_loss(without)
             # The role "control" is queue, cache and binder; the binder opens the journal.
             if lost and any(role_of(name) == "control" for name in processes):
@@ -161,11 +161,11 @@ class RayCluster:
             journal_node_ids = frozenset(self.nodes.keys() - self._checks.without_journal())
         options = self.options
         return PlacementConstraints(
-            options.cpus_per_process,
-            options.labels,
-            journal_node_ids,
-            _driver_node_id(),
-            self._copy_node_id,
+            cpus=options.cpus_per_process,
+            labels=options.labels,
+            journal_node_ids=journal_node_ids,
+            driver_node_id=_driver_node_id(),
+            last_copy_node_id=self._copy_node_id,
         )
 
     def _record_journal_nodes(self) -> None:
@@ -199,9 +199,9 @@ class RayCluster:
         Checks all nodes with room that are not checked yet. without: ids of lost nodes.
         """
         checks, cpus = self._checks, self.options.cpus_per_process
-        found = await asyncio.to_thread(alive_nodes)
-        self.nodes = {node.id: node for node in found}
-        alive = [node for node in found if node.id not in without]
+        listed = await asyncio.to_thread(alive_nodes)
+        self.nodes = {node.id: node for node in listed}
+        alive = [node for node in listed if node.id not in without]
         new = [each for each in alive if each.id not in checks.reports and each.free_cpus >= cpus]
         if new:
             deadlines_s = {node.id: checks.deadline_s(node.id, FIRST_CHECK_S) for node in new}
@@ -219,9 +219,10 @@ class RayCluster:
         node = self.nodes.get(_driver_node_id())
         return None if node is None else (node.address, node.port)
 
-    def node_of_process(self, process: str) -> RayNode:
-        """Return the node of a process that was placed."""
-        return self._used[self.node_of[process]]
+    def node_of_process(self, process: str) -> RayNode | None:
+        """Return the node of a process; None while it waits for one, as during a replacement."""
+        node_id = self.node_of.get(process)
+        return None if node_id is None else self._used[node_id]
 
     def loss_of(self, process: str, lost: Collection[str]) -> str:
         """Return how the node of a process was lost; "" if its node is not among the lost ones."""
@@ -239,8 +240,16 @@ class RayCluster:
         for node_id, names in by_node.items():
             node, report = self._used[node_id], self._checks.reports.get(node_id)
             load = "" if report is None else report.found.get("load", "")
-            size = (node.cpus, node.free_cpus, float(load) if load else None)
-            uses.append(RayNodeUse(node.name, node.address, *size, tuple(names)))
+            uses.append(
+                RayNodeUse(
+                    node.name,
+                    node.address,
+                    cpus=node.cpus,
+                    free_cpus=node.free_cpus,
+                    load=float(load) if load else None,
+                    processes=tuple(names),
+                )
+            )
         return tuple(uses)
 
     def summary(self) -> str:

@@ -43,10 +43,10 @@ def remove_folder(folder: str) -> None:
 
 def _remove_left_ones(parent: Path) -> None:
     for path in parent.glob(f"{PREFIX}*"):
-        found = _NAME.fullmatch(path.name)
+        match = _NAME.fullmatch(path.name)
         try:
-            is_left = found is not None and path.lstat().st_uid == os.getuid()
-            if is_left and found is not None and not _is_alive(int(found[1])):
+            is_left = match is not None and path.lstat().st_uid == os.getuid()
+            if is_left and match is not None and not _is_alive(int(match[1])):
                 remove_folder(str(path))
         except OSError:
             # Another process removes it at this moment.

@@ -53,7 +53,7 @@ def address_of(text: str) -> Address:
 
 def connected(addresses: Mapping[str, Address], timeout_s: float) -> set[str]:
     """Return which of the addresses, by key, accept a connection within the time."""
-    found: set[str] = set()
+    accepting: set[str] = set()
     links: dict[int, socket.socket] = {}
     with selectors.DefaultSelector() as waiting, ExitStack() as opened:
         for key, address in addresses.items():
@@ -67,9 +67,9 @@ def connected(addresses: Mapping[str, Address], timeout_s: float) -> set[str]:
         while waiting.get_map() and (left_s := until_s - time.monotonic()) > 0:
             for entry, _ in waiting.select(left_s):
                 if links[entry.fd].getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0:
-                    found.add(entry.data)
+                    accepting.add(entry.data)
                 waiting.unregister(entry.fileobj)
-    return found
+    return accepting
 
 
 def await_loss(

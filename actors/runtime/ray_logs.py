@@ -197,14 +197,14 @@ def _decode_listing(answer: bytes) -> tuple[str, list[tuple[str, int]]]:
             pass
         case _:
             raise CodecError("not a list of files")
-    found = []
+    names_and_sizes = []
     for file in files:
         match file:
             case [str(name), int(size_bytes)] if is_log(name):
-                found.append((name, size_bytes))
+                names_and_sizes.append((name, size_bytes))
             case _:
                 raise CodecError("not a name and size of a file")
-    return folder, found
+    return folder, names_and_sizes
 
 
 async def _copy_file(request: LogRequest, file: tuple[str, int], label: str, into: Path) -> int:

@@ -170,7 +170,7 @@ def end_by_force() -> None:
         node.kill_all_processes(check_alive=False, allow_graceful=False)
 
 
-class _Leaving:
+class _ClosingCoreWorker:
     """Ray's core worker, which ignores dropped object references."""
 
     def __init__(self, core: object) -> None:
@@ -191,4 +191,4 @@ def ignore_dropped_references() -> None:
     """
     core = getattr(worker.global_worker, "core_worker", None)
     if core is not None:
-        worker.global_worker.core_worker = _Leaving(core)
+        worker.global_worker.core_worker = _ClosingCoreWorker(core)

@@ -18,7 +18,7 @@ from ray.actor import ActorHandle
 from ray.exceptions import ActorUnavailableError, RayActorError, RayError
 
 from roadstead.actors.interface import (
-    NOBODY,
+    UNFENCED,
     A,
     ActorLostError,
     Method,
@@ -50,14 +50,15 @@ class RayRef:
     """A Ref to an actor in a Ray process.
 
     handle: of the process; name: of the actor in it. stamp: the sender that each message names,
-    NOBODY for none. part_bytes: longest argument of a call, 0 for any. host_lost: returns why the
-    actor's node counts as lost, "" while it answers; None if the node is not watched.
+    UNFENCED if it is never replaced. part_bytes: longest argument of a call, 0 for any. host_lost:
+    returns why the actor's node counts as lost, "" while it answers; None if the node is not
+    watched.
     """
 
     name: str
     handle: ActorHandle
     limits: DecodeLimits
-    stamp: Stamp = NOBODY
+    stamp: Stamp = UNFENCED
     part_bytes: int = 0
     host_lost: Callable[[], str] | None = None
 
@@ -115,7 +116,7 @@ class RayDirectory:
     hosts: Mapping[str, str]
     part_bytes: int = 0
 
-    def find(self, name: str, stamp: Stamp = NOBODY) -> RayRef:
+    def find(self, name: str, stamp: Stamp = UNFENCED) -> RayRef:
         """Return a Ref to a running actor. ActorLostError if there is none of this name."""
         try:
             host = ray_name(self.run, self.hosts.get(name, name))

@@ -24,7 +24,7 @@ from ray.exceptions import RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from roadstead.actors.interface import (
-    NOBODY,
+    UNFENCED,
     ActorLostError,
     Announce,
     DeadlineError,
@@ -147,13 +147,14 @@ class RayRuntime:
         for host, builds in groups.items():
             self._hosts |= dict.fromkeys(builds, host)
         directory = self._directory()
-        kept = {host: groups[host] for host in groups.keys() & self._retired}
-        new = {host: groups[host] for host in groups if host not in kept}
+        # Groups whose processes run already, without actors.
+        retired = {host: groups[host] for host in groups.keys() & self._retired}
+        new = {host: groups[host] for host in groups if host not in retired}
         self._retired.clear()
         _, late = await asyncio.gather(
-            self._begin(new, directory, timeout_s), self._rebuild(kept, directory)
+            self._begin(new, directory, timeout_s), self._rebuild(retired, directory)
         )
-        await self._begin({host: kept[host] for host in late}, directory, timeout_s)
+        await self._begin({host: retired[host] for host in late}, directory, timeout_s)
         return {name: self.find(name) for builds in groups.values() for name in builds}
 
     async def _begin(
@@ -228,6 +229,7 @@ class RayRuntime:
             # A Ray of the run's own collects no metrics.
             return HostSetup(logs=LogLocation(self._log_dir))
         logs, node = LogLocation(), self._cluster.node_of_process(host)
+        assert node is not None, f"{host} is placed"
         if self._logs is not None:
             logs = self._logs.location_for(host, node)
         interval_s = self._cluster.options.metrics_interval_s
@@ -267,12 +269,12 @@ class RayRuntime:
             raise decode_failure(host, answer)
         self.pids[host] = answer
 
-    def find(self, name: str, stamp: Stamp = NOBODY) -> Ref:
+    def find(self, name: str, stamp: Stamp = UNFENCED) -> Ref:
         """Return a Ref to a running actor."""
-        found = self._directory().find(name, stamp)
+        ref = self._directory().find(name, stamp)
         if self._cluster is None:
-            return found
-        return replace(found, host_lost=partial(self._host_lost, self._hosts.get(name, name)))
+            return ref
+        return replace(ref, host_lost=partial(self._host_lost, self._hosts.get(name, name)))
 
     def _directory(self) -> RayDirectory:
         """Return the directory of the processes that are started so far."""
@@ -320,7 +322,8 @@ class RayRuntime:
         """Return the node of an actor, on a cluster that the run joined."""
         if self._cluster is None:
             return ""
-        return str(self._cluster.node_of_process(self._hosts.get(name, name)))
+        node = self._cluster.node_of_process(self._hosts.get(name, name))
+        return "" if node is None else str(node)
 
     def ray_nodes(self) -> tuple[RayNodeUse, ...]:
         """Return which processes are on which node of a joined cluster; () on a Ray of its own."""

@@ -75,8 +75,8 @@ class RaySession:
     runs in the background, so that the result of a run is not delayed by it. The end of the process
     and the next session wait for it.
 
-    _last, _ending: threads of the last session, and of the last that was left. _folders: of local
-    Rays that are not shut down yet.
+    _last, _ending: threads of the last session, and of the last whose shutdown has begun. _folders:
+    of local Rays that are not shut down yet. _leave: set when the shutdown shall begin.
     """
 
     _last: ClassVar[threading.Thread | None] = None

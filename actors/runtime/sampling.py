@@ -86,10 +86,10 @@ _running: list[Sampler] = []
 def handle_profile_request(request: ProfileRequest) -> Samples:
     """Begin or end sampling this process; call it in the thread to be sampled."""
     before = _running.pop() if _running else None
-    found = before.end() if before is not None else Samples((), (), request.interval_s)
+    samples = before.end() if before is not None else Samples((), (), request.interval_s)
     if request.begins:
         sampler = Sampler(threading.get_ident(), request.interval_s)
         sampler.begin()
         _running.append(sampler)
         return Samples((), (), request.interval_s)
-    return found
+    return samples

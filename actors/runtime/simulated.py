@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from roadstead.actors.interface import (
-    NOBODY,
+    UNFENCED,
     A,
     ActorLostError,
     Announce,
@@ -36,6 +36,7 @@ OUTSIDE = "client"
 """Name of a caller that is no actor."""
 
 _current_incarnation: ContextVar[SimulatedActor | None] = ContextVar("incarnation", default=None)
+"""The incarnation whose code runs now; a new task copies it, as every context variable."""
 
 
 class SimulatedActor:
@@ -51,11 +52,11 @@ class SimulatedActor:
 
     def build_actor(self, build: Callable[[], object], limits: DecodeLimits) -> None:
         """Build the actor; tasks that it starts now or later belong to this incarnation."""
-        token = _current_incarnation.set(self)
+        before = _current_incarnation.set(self)
         try:
             self.actor = build()
         finally:
-            _current_incarnation.reset(token)
+            _current_incarnation.reset(before)
         self._dispatcher = Dispatcher(self.name, self.actor, limits)
 
     def adopt(self, task: asyncio.Task[object]) -> None:
@@ -71,11 +72,11 @@ class SimulatedActor:
     def handle(self, data: bytes, answer: Callable[[bytes], None]) -> None:
         """Start the handler of one message, in the order of calls."""
         assert self._dispatcher is not None
-        token = _current_incarnation.set(self)
+        before = _current_incarnation.set(self)
         try:
             _keep_running(asyncio.create_task(_answer(self._dispatcher.receive(data), answer)))
         finally:
-            _current_incarnation.reset(token)
+            _current_incarnation.reset(before)
 
     def end(self) -> None:
         """Crash: cancel all tasks; pending calls raise ActorLostError."""
@@ -123,7 +124,7 @@ class SimulatedRef:
     name: str
     source: str
     incarnation: SimulatedActor | None = None
-    stamp: Stamp = NOBODY
+    stamp: Stamp = UNFENCED
 
     async def call(self, method: Method[Q, A], message: Q, *, timeout_s: float) -> A:
         data = self.stamp.envelope(method.name, message)
@@ -180,7 +181,7 @@ class _SimulatedDirectory:
     runtime: SimulatedRuntime
     incarnation: SimulatedActor
 
-    def find(self, name: str, stamp: Stamp = NOBODY) -> Ref:
+    def find(self, name: str, stamp: Stamp = UNFENCED) -> Ref:
         return SimulatedRef(self.runtime, name, self.incarnation.name, self.incarnation, stamp)
 
 
@@ -236,7 +237,7 @@ class SimulatedRuntime:
             self.network.note("start", name)
         return {name: self.find(name) for builds in groups.values() for name in builds}
 
-    def find(self, name: str, stamp: Stamp = NOBODY) -> Ref:
+    def find(self, name: str, stamp: Stamp = UNFENCED) -> Ref:
         """Return a Ref to an actor, for the supervisor."""
         return SimulatedRef(self, name, "supervisor", stamp=stamp)
 

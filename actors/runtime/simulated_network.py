@@ -26,9 +26,9 @@ class Faults:
     delayed by up to `slow_max_s`, so that other messages overtake. A partition cuts two actors off
     from each other, a pause holds back an actor's messages; each lasts up to its `…_max_s`. A crash
     loses an actor's state. seldom: share of the first `SELDOM` messages of each method that suffer
-    one of the run's message faults, so that rare methods suffer them too. late: share of an actor's
-    timers (sleeps, deadlines) that fire up to `late_max_s` late, as on a busy machine. No fault
-    begins after `until_s` of virtual time.
+    one of the run's message faults, so that methods which are seldom called suffer them too. late:
+    share of an actor's timers (sleeps, deadlines) that fire up to `late_max_s` late, as on a busy
+    machine. No fault begins after `until_s` of virtual time.
     """
 
     lost: float = 0.0
@@ -46,7 +46,7 @@ class Faults:
     until_s: float = 10.0
 
     @property
-    def fates(self) -> tuple[str, ...]:
+    def of_messages(self) -> tuple[str, ...]:
         """The faults that a message of this run may suffer, as `Network.send` names them."""
         rates = {
             "lost": self.lost,
@@ -54,7 +54,7 @@ class Faults:
             "slow": self.slow,
             "cut off": self.partition_every_s,
         }
-        return tuple(fate for fate, rate in rates.items() if rate)
+        return tuple(fault for fault, rate in rates.items() if rate)
 
 
 NO_FAULTS = Faults()
@@ -112,53 +112,54 @@ class Network:
 
     def send(self, source: str, target: str, kind: str, arrive: Callable[[], None]) -> None:
         """Send one message; `arrive` is called once, twice or never. kind: the called method."""
-        fate = self._fate(source, target, kind)
-        self.note(f"{kind} {fate}", source, target)
-        if fate != "sent":
-            self.happened[fate] += 1
-        if fate in ("lost", "cut off"):
+        fault = self._fault_of_message(source, target, kind)
+        self.note(f"{kind} {fault or 'sent'}", source, target)
+        if fault:
+            self.happened[fault] += 1
+        if fault in ("lost", "cut off"):
             return
-        for _ in range(2 if fate == "duplicated" else 1):
+        for _ in range(2 if fault == "duplicated" else 1):
             delay_s = self.random.uniform(*DELAY_S)
-            if fate == "slow":
+            if fault == "slow":
                 delay_s += self.random.uniform(0.0, self.faults.slow_max_s)
             since_s = max(self._loop.time(), self._paused_until.get(source, 0.0))
             self._loop.call_on_time(since_s + delay_s, self._arrive, target, kind, arrive)
 
-    def _fate(self, source: str, target: str, kind: str) -> str:
+    def _fault_of_message(self, source: str, target: str, kind: str) -> str:
+        """Draw the fault of a message; "" for none."""
         if OBSERVERS & {source, target}:
-            return "sent"
+            return ""
         if self._cut_until.get(frozenset({source, target}), 0.0) > self._loop.time():
             return "cut off"
         if not self.is_faulty:
-            return "sent"
+            return ""
         self._sent[kind] += 1
         if self._sent[kind] <= SELDOM and self._seldom.random() < self.faults.seldom:
-            return self._seldom_fate(source, target)
+            return self._fault_of_seldom_method(source, target)
         drawn = self.random.random()
-        for fate, share in (
+        for fault, share in (
             ("lost", self.faults.lost),
             ("duplicated", self.faults.duplicated),
             ("slow", self.faults.slow),
         ):
             if drawn < share:
-                return fate
+                return fault
             drawn -= share
-        return "sent"
+        return ""
 
-    def _seldom_fate(self, source: str, target: str) -> str:
+    def _fault_of_seldom_method(self, source: str, target: str) -> str:
         """Draw one of the run's message faults, equally likely; "cut off" also cuts the link."""
-        if not self.faults.fates:
-            return "sent"
-        fate = self._seldom.choice(self.faults.fates)
-        if fate == "cut off":
+        if not self.faults.of_messages:
+            return ""
+        fault = self._seldom.choice(self.faults.of_messages)
+        if fault == "cut off":
             last_s = self._cut_until.get(frozenset({source, target}), 0.0)
             if self._loop.time() < last_s + self.faults.partition_max_s:
                 # Two cuts in a row would act as one longer than `partition_max_s`; callers may
                 # then raise.
-                return "sent"
+                return ""
             self.cut(source, target, self._seldom.uniform(0.1, self.faults.partition_max_s))
-        return fate
+        return fault
 
     def _arrive(self, target: str, kind: str, arrive: Callable[[], None]) -> None:
         until_s = self._paused_until.get(target, 0.0)

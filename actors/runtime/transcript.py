@@ -3,7 +3,8 @@
     message ──► note ──► method, size … ──► excerpt: a few lines after an unexpected error's text
                    └───► bytes ───────────► save: a file next to the logs (`--log`), for replay
 
-The notes and the kept bytes are bounded. A message costs two appends; its bytes are not copied.
+Only the last notes and bytes are kept (`MAX_NOTED`, `MAX_KEPT_BYTES`). A message costs two appends;
+its bytes are not copied.
 """
 
 from __future__ import annotations

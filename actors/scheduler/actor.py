@@ -42,7 +42,8 @@ from roadstead.scheduler.volumes import SchedulerVolumes
 class SchedulerActor:
     """One scheduler of a run.
 
-    members: the bound pods of each gang. _failed: number of failed attempts by `ReportKind`.
+    members: the bound pods of each gang. _loop: the task that leases and decides. _failed: number
+    of failed attempts by `ReportKind`.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class SchedulerActor:
         partition = None
         if settings.concurrency == "partitioned":
             partition = Partition(settings, index_of(name), self._nodes.partition_of)
+        # Shortens batches for which workers evaluate classes.
         limit_batch = None if self._scorers is None else self._scorers.limit_batch
         self.core = AttemptsCore(name, epoch, profiles)
         self._scores = Scores()
@@ -191,6 +193,7 @@ class SchedulerActor:
 
     async def status(self, _: Nothing) -> ActorStatus:
         counts = self.core.counts()
+        # counts.live: leased pods whose attempts have not ended.
         status = ActorStatus(
             f"had decided {self._batches} batches and bound {counts.bound_total} pods; "
             f"{counts.live} pods were under way",

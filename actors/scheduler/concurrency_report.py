@@ -16,7 +16,11 @@ def work_of(name: str, profile: str, metrics: Mapping[str, float], over_s: float
     over_s: duration of the run.
     """
     prefix = "refused "
-    causes = {each.removeprefix(prefix): int(n) for each, n in metrics.items() if prefix in each}
+    causes = {
+        name.removeprefix(prefix): int(count)
+        for name, count in metrics.items()
+        if name.startswith(prefix)
+    }
 
     def count(what: str) -> int:
         return int(metrics.get(what, 0))

@@ -2,7 +2,8 @@
 
     Scheduler.step ── Need ──► messages, the loop, threads ── answer ──► its next step
 
-Leases are renewed while it waits. It makes no decision about pods.
+Leases are renewed while it waits. It makes no decision about pods. Each need is explained at its
+class in `roadstead.cycle.needs` and `roadstead.scheduler.needs`.
 """
 
 from __future__ import annotations
@@ -94,10 +95,10 @@ class Driver:
                 self._volumes.catch_up()
                 return self._kernel.compiled_kernel(pods)
             case CatchUp(is_again):
-                # Performs the commands of the core; its `seq` is the change to wait for.
                 performer = self._scheduler.performer
                 # A repeated catch-up belongs to the read that it repeats.
                 performer.metrics.reads += not is_again
+                # seq: number of the last change in the cache's answers.
                 await self._nodes.catch_up(performer.seq)
             case ApplyWaiting():
                 await self._nodes.apply_waiting()
@@ -153,8 +154,9 @@ class Driver:
         if self._scorers is None:
             return
         scheduler = self._scheduler
-        next_pods = scheduler.core.undecided(len(pods) + MAX_UNSCORED)
-        in_scope = scheduler.cycle.in_scope(scope, next_pods)
+        # The pods of the batch, which are first among the undecided ones, and some after them.
+        undecided = scheduler.core.undecided(len(pods) + MAX_UNSCORED)
+        in_scope = scheduler.cycle.in_scope(scope, undecided)
         # The pods after those of the batch are scored while the batch is decided.
         await self._with_renewals(self._scorers.score(scope.builder, pods, in_scope[len(pods) :]))
 

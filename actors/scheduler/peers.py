@@ -164,6 +164,7 @@ class Peers:
             tuple(each.node_name for each in need.nominations),
             tuple(bool(each.victims) for each in need.nominations),
             *(need.evicted, need.known_changes),
+            # Claims of devices, in place of victims: (key, UID of the pod).
             tuple((n.deallocates, n.uid) for n in need.nominations if n.deallocates),
         )
         answer = await self._call(CACHE, NOMINATE, message)
@@ -197,10 +198,10 @@ class Peers:
         return await self._ref(name).call(method, message, timeout_s=self._call_s)
 
     def _ref(self, name: str) -> ResendingRef:
-        found = self._refs.get(name)
-        if found is None:
-            found = self._refs[name] = ResendingRef(self._directory.find(name))
-        return found
+        ref = self._refs.get(name)
+        if ref is None:
+            ref = self._refs[name] = ResendingRef(self._directory.find(name))
+        return ref
 
 
 def _pods(attempts: Sequence[Attempt]) -> PodList:

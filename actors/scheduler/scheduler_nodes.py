@@ -92,12 +92,15 @@ class SchedulerNodes(TableFollower):
 
         Unconfirmed placements are not in the cache's changes, so their nodes are added.
         """
-        found = self.touched.since(seq)
-        return None if found is None else found | self.tentative.nodes()
+        names = self.touched.since(seq)
+        return None if names is None else names | self.tentative.nodes()
 
     @property
     def known_version(self) -> int:
-        """The version of the table without the placements of the present batch."""
+        """The version of the table up to which `touched_since` is complete.
+
+        It excludes the placements of the present batch.
+        """
         return self._version_at_hold if self._is_deciding else self.table.version
 
     async def resume(self) -> None:
@@ -151,6 +154,7 @@ class SchedulerNodes(TableFollower):
             super()._add_pod(name, pod_class, uid, key, started_s)
 
     def _remove_pod(self, name: str, pod_class: PodClass, uid: str) -> None:
+        # True if this scheduler has removed the pod from its table already, as a victim perhaps.
         if not self.tentative.forget_removal(uid, name):
             super()._remove_pod(name, pod_class, uid)
 

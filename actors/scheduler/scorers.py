@@ -73,7 +73,7 @@ class Scorers:
     missed: number of requests to late or lost workers. scored, listed: number of classes that
     workers scored, and of those for which they listed rows. _late: workers that missed a deadline
     of the present requests. _skipped_profiles: names of profiles that are not sent. _next_scoring:
-    scoring for the next batch.
+    scoring for the next batch. _scored_parts: merges the workers' answers; has the rows of each.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Scorers:
         self._owner = owner
         self._directory = directory
         self._nodes = nodes
-        self._parts = ScoredParts(nodes.table, settings.workers)
+        self._scored_parts = ScoredParts(nodes.table, settings.workers)
         self._deadlines = settings.deadlines
         self._may_list = may_list(settings)
         self._skipped_profiles: set[str] = set()
@@ -124,7 +124,7 @@ class Scorers:
 
     async def list_best(self, need: ListBest) -> BestRows | None:
         """Return the best rows for pods, as workers list them; None if a request does not pay."""
-        workers = self._parts.rows.with_rows()
+        workers = self._scored_parts.rows.with_rows()
         if (
             len(self._nodes.table) < MIN_NODES_FOR_LISTS
             or len(need.pods) < MIN_LISTED
@@ -138,16 +138,18 @@ class Scorers:
         names = (each for each in self._nodes.tentative.nodes() if table.has_node(each))
         excluded = table.rows_of(names)
         request = RankRequest(
-            self._nodes.applied,
-            table.arrivals[excluded].astype(np.int64).tobytes(),
-            tuple(encode_facts(pod.pod_class.facts) for pod in need.pods),
-            need.tie_break_hashes.tobytes(),
-            ROWS_PER_LIST,
+            seq=self._nodes.applied,
+            excluded=table.arrivals[excluded].astype(np.int64).tobytes(),
+            classes=tuple(encode_facts(pod.pod_class.facts) for pod in need.pods),
+            draws=need.tie_break_hashes.tobytes(),
+            most=ROWS_PER_LIST,
         )
         answers = await self._call_workers(RANK, request, workers, until_s, missed_before)
         signatures = [pod.signature for pod in need.pods]
         hashes = need.tie_break_hashes
-        best = best_rows(self._parts.rows, answers, signatures, hashes, ROWS_PER_LIST, excluded)
+        best = best_rows(
+            self._scored_parts.rows, answers, signatures, hashes, ROWS_PER_LIST, excluded
+        )
         self.listed += 0 if best is None else len(best.signatures)
         return best
 
@@ -159,19 +161,29 @@ class Scorers:
     def _unscored(
         self, builder: BatchBuilder, pods: Sequence[PodInCycle], *, with_stored: bool = False
     ) -> list[PodInCycle]:
-        """Return one pod of each new class that is worth a request; see `missing_classes`."""
+        """Return one pod of each new class that is worth a request to workers.
+
+        with_stored: also of classes whose results workers sent already, for the next batch.
+        """
         if {pod.pod_class.facts.scheduler_name for pod in pods} <= self._skipped_profiles:
             return []
-        found = builder.missing_classes(pods, with_stored=with_stored)
+        missing = builder.missing_classes(pods, with_stored=with_stored)
         return [
-            pod for pod in found if pod.pod_class.facts.scheduler_name not in self._skipped_profiles
+            pod
+            for pod in missing
+            if pod.pod_class.facts.scheduler_name not in self._skipped_profiles
         ]
 
     async def _score_missing(self, builder: BatchBuilder, pods: Sequence[PodInCycle]) -> None:
-        missing_classes, workers = self._unscored(builder, pods), self._parts.rows.with_rows()
+        missing_classes, workers = (
+            self._unscored(builder, pods),
+            self._scored_parts.rows.with_rows(),
+        )
         if not missing_classes or not workers:
             return
-        classes_per_request = max(1, min(MAX_CLASSES, MAX_VALUES // self._parts.rows.max_rows()))
+        classes_per_request = max(
+            1, min(MAX_CLASSES, MAX_VALUES // self._scored_parts.rows.max_rows())
+        )
         until_s = clock_s() + self._deadlines.evaluate_s
         missed_before, self._late = self._late, set()
         slots = asyncio.Semaphore(MAX_CONCURRENT)
@@ -202,16 +214,18 @@ class Scorers:
         if not pods:
             return
         request = ScoreRequest(
-            self._nodes.applied,
-            len(self._nodes.table),
-            tuple(encode_facts(pod.pod_class.facts) for pod in pods),
+            seq=self._nodes.applied,
+            node_count=len(self._nodes.table),
+            classes=tuple(encode_facts(pod.pod_class.facts) for pod in pods),
         )
         answers = await self._call_workers(SCORE, request, workers, until_s, missed_before)
         touched = {worker: self._nodes.touched_since(each.seq) for worker, each in answers.items()}
-        found = self._parts.merge_answers(answers, touched, len(pods), self._nodes.known_version)
-        if found is None:
+        results_of = self._scored_parts.merge_answers(
+            answers, touched, len(pods), self._nodes.known_version
+        )
+        if results_of is None:
             return
-        for pod, results in zip(pods, found, strict=True):
+        for pod, results in zip(pods, results_of, strict=True):
             builder.store_worker_results(pod.signature, results)
         self.scored += len(pods)
         # Without all answers, the sum would be too small.
@@ -227,15 +241,15 @@ class Scorers:
         missed_before: set[int],
     ) -> dict[int, A]:
         """Send a request to workers and return the answers, by worker; late ones are missing."""
-        found: dict[int, A] = {}
+        answers: dict[int, A] = {}
 
         async def call_one(worker: int) -> None:
             answer = await self._call(method, worker, request, until_s, worker in missed_before)
             if answer is not None:
-                found[worker] = answer
+                answers[worker] = answer
 
         await asyncio.gather(*map(call_one, workers))
-        return found
+        return answers
 
     async def _call(
         self, method: Method[Q, A], worker: int, request: Q, until_s: float, was_late: bool

@@ -85,5 +85,6 @@ class ActorFactories:
         else:
             build = partial(WorkerActor, name, plan, is_new=is_new, epoch=epoch)
         if plan.plugins:
+            # Its process ends if a call of a user's plugin does not return.
             build = WatchedFactory(build, name, plan)
         return IncarnationFactory(build, name, epoch)

@@ -52,7 +52,7 @@ class JournalCopies:
     async def promote(self, refs: Mapping[str, Ref], lost: str, *, epoch: int) -> None:
         """Make the copy the journal of a new binder with this epoch.
 
-        From then on the copy refuses the old binder, which may still run behind a partition.
+        From then on the copy refuses the old binder, which may still run, cut off from the network.
         RunFailedError if it is lost, too, or not complete.
         """
         timeout_s = self.plan.settings.deadlines.call_s

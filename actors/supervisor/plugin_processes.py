@@ -37,13 +37,13 @@ def plugins_watched(plan: RunPlan) -> Iterator[RunPlan]:
         return
     journal = plan.settings.journal
     # For the message if a call ends this process.
-    kept = (
+    journal_text = (
         f"What the binder acknowledged is in {journal}, and --resume continues the run."
         if journal is not None
         else "There is no journal of what was bound."
     )
     RUNNING_CALLS.forget()
-    with watched(plan.settings.deadlines.plugin_s, kept):
+    with watched(plan.settings.deadlines.plugin_s, journal_text):
         if plan.settings.runtime == "inline":
             try:
                 yield plan
@@ -93,5 +93,6 @@ class WatchedFactory:
         return actor
 
     def _end(self, call: PluginCall) -> None:
+        """End the process, with the exit status of a plugin's call that did not return."""
         log(self.name, f"{call_text(call)}; the process ends")
         os._exit(STUCK)

@@ -126,16 +126,16 @@ def actors_to_replace(
 ) -> set[str]:
     """Return all actors to replace if some are lost."""
     everyone = {name for names in actors_of_process.values() for name in names}
-    found, before = set(lost_actors), set[str]()
-    while found != before:
-        before = set(found)
+    chosen, before = set(lost_actors), set[str]()
+    while chosen != before:
+        before = set(chosen)
         for colocated in actors_of_process.values():
-            found |= colocated if colocated & found else set()
+            chosen |= colocated if colocated & chosen else set()
         dependents_of = ((CACHE, (WORKER, SCHEDULER)), (QUEUE, (SCHEDULER,)))
         for lost, dependents in dependents_of:
-            if lost in found:
-                found |= {name for name in everyone if name.startswith(dependents)}
-    return found
+            if lost in chosen:
+                chosen |= {name for name in everyone if name.startswith(dependents)}
+    return chosen
 
 
 class Refill:
@@ -198,7 +198,7 @@ class Refill:
     async def _fill_queue(self) -> None:
         async for pod_page in self._pages(PODS_PAGE):
             pods = list(zip(pod_page.pods.pods(), pod_page.nodes, strict=True))
-            # By index in the page; these pods have a node but were not bound by the run.
+            # By index in the page: these pods have a node but were not bound by the run.
             running_at_start = set(pod_page.ran)
             bound = [
                 pod for n, (pod, node) in enumerate(pods) if node and n not in running_at_start

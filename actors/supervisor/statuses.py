@@ -48,13 +48,19 @@ class Statuses:
     """
 
     def __init__(
-        self, refs: Mapping[str, Ref], runtime: Runtime, plan: RunPlan, kept_text: Callable[[], str]
+        self,
+        refs: Mapping[str, Ref],
+        runtime: Runtime,
+        plan: RunPlan,
+        journal_text: Callable[[], str],
     ) -> None:
-        """refs: to the present incarnations. kept_text: returns where the run's binds are kept."""
+        """refs: to the present incarnations. journal_text: returns where the run's binds are
+        recorded, as the end of a sentence.
+        """
         self._refs = refs
         self._runtime = runtime
         self._plan = plan
-        self._kept_text = kept_text
+        self._journal_text = journal_text
         self._silent: dict[str, int] = {}
         self._announce: Announce = ignore_message
         self._limit = WarningLimit()
@@ -64,9 +70,9 @@ class Statuses:
         """Send warnings of the actors' processes to this function, within `WarningLimit`."""
         self._announce = announce
 
-    def report_rest(self) -> None:
+    def report_left_out(self) -> None:
         """Report how many warnings were not shown."""
-        for line in self._limit.rest():
+        for line in self._limit.left_out():
             self._announce(line)
 
     def _report(self, name: str, warnings: tuple[str, ...]) -> None:
@@ -138,6 +144,7 @@ class Statuses:
         last = self.last.get(name)
         did = f" It {last.text}." if last is not None else ""
         did += last_call_of(name, self._plan)
-        what, begins, messages = what.partition(TRANSCRIPT)
-        end = f"The run ends here; {self._kept_text()}."
-        return f"{what}.{did} {end}{begins}{messages}"
+        # The transcript of the actor, if there is one, stays at the end.
+        what, marker, transcript = what.partition(TRANSCRIPT)
+        end = f"The run ends here; {self._journal_text()}."
+        return f"{what}.{did} {end}{marker}{transcript}"

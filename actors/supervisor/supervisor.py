@@ -71,7 +71,7 @@ class _RunRef(ReconnectingRef):
     """A Ref for callers that are no actors; it records which schedulers were sent RUN."""
 
     def __init__(self, name: str, supervisor: Supervisor) -> None:
-        super().__init__(name, lambda: supervisor.raw(name))
+        super().__init__(name, lambda: supervisor.present_ref(name))
         self._running = supervisor.running
 
     async def call(self, method: Method[Q, A], message: Q, *, timeout_s: float) -> A:
@@ -83,9 +83,10 @@ class _RunRef(ReconnectingRef):
 class Supervisor:
     """The actors of one run by name.
 
-    All dictionaries are by actor name. refs: they follow replacements, unlike those of `raw`.
-    epochs: of the present incarnations. running: schedulers that were sent RUN. restarts:
-    replacements, in order. _unfinished: actors whose replacement failed and is repeated.
+    All dictionaries are by actor name. refs: for callers outside; they follow replacements.
+    _present_refs: to the present incarnations only. epochs: of the present incarnations. running:
+    schedulers that were sent RUN. restarts: replacements, in order. _unfinished: actors whose
+    replacement failed and is repeated.
     """
 
     def __init__(
@@ -106,13 +107,13 @@ class Supervisor:
         self._factories = ActorFactories(plan, self._copies, build_binder, caller_of)
         self._runtime = runtime
         self._plan = plan
-        self._raw: dict[str, Ref] = {}
+        self._present_refs: dict[str, Ref] = {}
         self._budget = Budget()
         self._growth = WorkerGrowth(runtime)
         self._unfinished: set[str] = set()
         self.epochs: dict[str, int] = {}
         self.refs: dict[str, Ref] = {}
-        self.statuses = Statuses(self._raw, runtime, plan, self._kept_text)
+        self.statuses = Statuses(self._present_refs, runtime, plan, self._journal_text)
         self.running: set[str] = set()
         self.restarts: list[Restart] = []
 
@@ -128,7 +129,7 @@ class Supervisor:
         """Start all actors in parallel. RunFailedError if one does not start in time."""
         groups = self.groups()
         try:
-            self._raw.update(await self._start(groups))
+            self._present_refs.update(await self._start(groups))
         except (ActorLostError, DeadlineError, NoNodeError) as failure:
             self._check_runtime()
             text = f"the run did not start: {failure}"
@@ -137,8 +138,8 @@ class Supervisor:
                 how = "with --resume" if self._has_journal else "again"
                 text += f". Nothing was placed; start it {how}: lost nodes are then left out."
             raise RunFailedError(text) from failure
-        self.refs = {name: _RunRef(name, self) for name in self._raw}
-        self.epochs = dict.fromkeys(self._raw, self._plan.first_epoch)
+        self.refs = {name: _RunRef(name, self) for name in self._present_refs}
+        self.epochs = dict.fromkeys(self._present_refs, self._plan.first_epoch)
         log("supervisor", "started", actors=", ".join(self.refs))
 
     async def _start(self, groups: dict[str, dict[str, Factory]]) -> dict[str, Ref]:
@@ -155,9 +156,9 @@ class Supervisor:
             runtime_watch.cancel()
             await asyncio.gather(starting, runtime_watch, return_exceptions=True)
 
-    def raw(self, name: str) -> Ref:
+    def present_ref(self, name: str) -> Ref:
         """Return a Ref to the present incarnation of an actor only."""
-        return self._raw[name]
+        return self._present_refs[name]
 
     async def watch(self) -> None:
         """Watch until the run cannot continue; raises RunFailedError or the error that ended it."""
@@ -181,9 +182,9 @@ class Supervisor:
     def _check_runtime(self) -> None:
         """Raise RunFailedError if the runtime itself (Ray) is lost: no actor can be replaced."""
         if lost := self._runtime.lost():
-            raise RunFailedError(f"{lost}. The run ends here; {self._kept_text()}.")
+            raise RunFailedError(f"{lost}. The run ends here; {self._journal_text()}.")
 
-    def _kept_text(self) -> str:
+    def _journal_text(self) -> str:
         """Return, for the error of a run that ends here, where its binds are recorded."""
         if not self._has_journal:
             return "there is no journal of what was bound"
@@ -223,7 +224,7 @@ class Supervisor:
         names = actors_to_replace({*why, *self._unfinished}, hosts)
         self._check_may_replace(why, names, began_s)
         if BINDER in names and (lost := self._copies.loss()):
-            await self._copies.promote(self._raw, lost, epoch=self.epochs[BINDER] + 1)
+            await self._copies.promote(self._present_refs, lost, epoch=self.epochs[BINDER] + 1)
             names |= {JOURNAL_COPY}
         log("supervisor", "replacing", actors=", ".join(sorted(names)), gone=", ".join(why))
         # After a replacement that failed, no process is trusted any more.
@@ -232,15 +233,15 @@ class Supervisor:
         # present process it would lock the folder that the new binder opens.
         retired.discard(JOURNAL_COPY)
         # The first sentence of each error: the rest describes another end of the run.
-        lost = "; ".join(str(each).partition(". ")[0] for each in why.values())
-        if await self._try_restart(names, retired, lost or "Actors were lost"):
+        losses = "; ".join(str(each).partition(". ")[0] for each in why.values())
+        if await self._try_restart(names, retired, losses or "Actors were lost"):
             self.restarts.append(Restart(tuple(sorted(why)), clock_s() - began_s))
 
     async def _take_over(self, more: StartedWorkers) -> None:
         """Divide the nodes among more workers: replace all workers, and the schedulers."""
         self._plan = more.plan
         self._factories = replace(self._factories, plan=more.plan)
-        self._raw |= more.refs
+        self._present_refs |= more.refs
         self.refs |= {name: _RunRef(name, self) for name in more.refs}
         self.epochs |= dict.fromkeys(more.refs, self._plan.first_epoch)
         log(
@@ -262,7 +263,7 @@ class Supervisor:
         except NoNodeError as failure:
             raise RunFailedError(
                 f"{why}. No other node can run "
-                f"{', '.join(sorted(names))}: {failure}. The run ends here; {self._kept_text()}."
+                f"{', '.join(sorted(names))}: {failure}. The run ends here; {self._journal_text()}."
             ) from failure
         except (ActorLostError, DeadlineError, ActorError) as failure:
             # Another actor was lost meanwhile: `_watch_actors` replaces all of them again, within
@@ -295,9 +296,9 @@ class Supervisor:
         groups = {host: builds for host, builds in self.groups().items() if names & set(builds)}
         # Twice: running actors refuse the ended incarnations before new ones start; the new ones
         # know no epochs yet.
-        await self._fence(names, at=self._raw.keys() - names)
-        self._raw.update(await self._start(groups))
-        await self._fence(self.epochs.keys(), at=self._raw.keys())
+        await self._fence(names, at=self._present_refs.keys() - names)
+        self._present_refs.update(await self._start(groups))
+        await self._fence(self.epochs.keys(), at=self._present_refs.keys())
         await self._fill_while_alive(names)
         for name in sorted(self.running & names):
             await self._call(name, RUN, NOTHING)
@@ -307,13 +308,13 @@ class Supervisor:
 
         Without this, the calls to a lost one would be repeated until their deadlines.
         """
-        refill = Refill(self._raw, self.epochs, self._plan.settings)
+        refill = Refill(self._present_refs, self.epochs, self._plan.settings)
         filling = asyncio.create_task(refill.fill(names))
         try:
             while not (await asyncio.wait({filling}, timeout=WATCH_S))[0]:
                 for name in sorted(names):
                     with contextlib.suppress(DeadlineError):
-                        await self._raw[name].call(STATUS, NOTHING, timeout_s=WATCH_S)
+                        await self._present_refs[name].call(STATUS, NOTHING, timeout_s=WATCH_S)
             await filling
         finally:
             filling.cancel()
@@ -333,7 +334,7 @@ class Supervisor:
 
     async def _call(self, name: str, method: Method[Q, A], message: Q) -> A:
         timeout_s = self._plan.settings.deadlines.call_s
-        return await self._raw[name].call(method, message, timeout_s=timeout_s)
+        return await self._present_refs[name].call(method, message, timeout_s=timeout_s)
 
     def report_to(self, announce: Announce) -> None:
         """Send messages for the user to this function: the runtime's, and processes' warnings."""
@@ -351,7 +352,7 @@ class Supervisor:
         the schedulers, and then the binder, may take to stop, if that is less than the plan's time.
         """
         timeout_s = self._plan.settings.deadlines.stop_s
-        self.statuses.report_rest()
+        self.statuses.report_left_out()
         try:
             if not self._runtime.lost():
                 await self._request_stop(min(request_s, timeout_s))
@@ -361,9 +362,9 @@ class Supervisor:
                 await self._runtime.stop()
 
     async def _request_stop(self, timeout_s: float) -> None:
-        schedulers = [ref for name, ref in self._raw.items() if name.startswith(SCHEDULER)]
+        schedulers = [ref for name, ref in self._present_refs.items() if name.startswith(SCHEDULER)]
         stops = (ref.call(STOP, NOTHING, timeout_s=timeout_s) for ref in schedulers)
         await asyncio.gather(*stops, return_exceptions=True)
-        if BINDER in self._raw:
+        if BINDER in self._present_refs:
             with contextlib.suppress(ActorError, ActorLostError, DeadlineError):
-                await self._raw[BINDER].call(STOP, NOTHING, timeout_s=timeout_s)
+                await self._present_refs[BINDER].call(STOP, NOTHING, timeout_s=timeout_s)

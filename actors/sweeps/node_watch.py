@@ -61,8 +61,8 @@ class NodeWatch:
 
     def collect(self) -> NodeListing | None:
         """Return the latest listing, once; None if there is no new one."""
-        found, self._latest = self._latest, None
-        return found
+        listing, self._latest = self._latest, None
+        return listing
 
     def notes(self) -> Iterator[str]:
         """Yield each new note for the user, once."""
@@ -98,6 +98,7 @@ class NodeWatch:
         running = self._running()
         nodes = alive_nodes()
         checks = self._checks
+        # Nodes that did not answer their check in time are checked again after a pause.
         checks.readmit_late({node.id for node in nodes}, time.monotonic())
         new = [
             node for node in nodes if node.id not in checks.reports and node.cpus >= CPUS_PER_TASK

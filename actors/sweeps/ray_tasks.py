@@ -80,8 +80,9 @@ def ray_failures() -> Iterator[None]:
 class RayTasks:
     """Driver of a sweep (`TaskDriver`) on Ray.
 
-    _running: reference of the reply → the start of a task, and the id of its node. _problems: of
-    nodes that did not pass their check. _are_all_checked: whether all nodes were checked once.
+    _running: reference of the reply → the start of a task (`Start`: its index, and how often it was
+    started), and the id of its node. _problems: of nodes that did not pass their check.
+    _are_all_checked: whether all nodes were checked once.
     _is_waiting: whether no task may run, since `_idle_since_s`. _is_announced: whether the user
     knows that.
     """
@@ -91,7 +92,7 @@ class RayTasks:
     ) -> None:
         """jobs: tasks at a time; None for as many as the joined Ray has free CPUs.
 
-        Errors as for `open_session`.
+        Errors as for `open_session`, and RunFailedError if the shared input cannot be stored.
         """
         self._work, self._jobs, self._announce = work, jobs, announce
         self._start_s = settings.deadlines.start_s
@@ -110,19 +111,31 @@ class RayTasks:
         self._idle_since_s = time.monotonic()
         self._is_waiting = self._are_all_checked = self._is_announced = False
         self._shared: object
-        shared = pack(work.shared)
-        if isinstance(self._ray, RaySession) and target.is_local:
-            # Not an object of Ray: if a signal to the whole process group ends the raylet, Ray
-            # fails to recover its objects, and ends this process without a message.
-            path = Path(self._ray.folder) / SHARED_FILE
-            path.write_bytes(shared)
-            self._function, self._shared = ray.remote(run_with_file), str(path)
-            node = RayNode(LOCAL_NODE, LOCAL_NODE, "127.0.0.1", 0, processes, processes)
-            self._nodes.use([node], {})
-            return
+        try:
+            if isinstance(self._ray, RaySession) and target.is_local:
+                self._use_local(Path(self._ray.folder), processes)
+            else:
+                self._use_joined()
+        except RunFailedError:
+            self._ray.leave()
+            raise
+
+    def _use_local(self, folder: Path, processes: int) -> None:
+        # Not an object of Ray: if a signal to the whole process group ends the raylet, Ray fails to
+        # recover its objects, and ends this process without a message.
+        path = folder / SHARED_FILE
+        try:
+            path.write_bytes(pack(self._work.shared))
+        except OSError as failure:
+            raise RunFailedError(f"{path}: cannot be written: {failure.strerror}") from failure
+        self._function, self._shared = ray.remote(run_with_file), str(path)
+        node = RayNode(LOCAL_NODE, LOCAL_NODE, "127.0.0.1", 0, processes, processes)
+        self._nodes.use([node], {})
+
+    def _use_joined(self) -> None:
         self._function = ray.remote(run_remotely)
         with ray_failures():
-            self._shared = ray.put(shared)
+            self._shared = ray.put(pack(self._work.shared))
         self._heartbeats = Heartbeats(address_of(ray.get_runtime_context().gcs_address))
         self._heartbeats.start()
         self._watch = NodeWatch(lambda: self._nodes.running)
@@ -196,18 +209,18 @@ class RayTasks:
         return ended
 
     def _use_listed_nodes(self) -> None:
-        """Use the nodes that the watch has found."""
+        """Use the nodes that the watch has listed."""
         if self._watch is None:
             return
         for note in self._watch.notes():
             self._announce(note)
-        found = self._watch.collect()
-        if found is not None:
+        listing = self._watch.collect()
+        if listing is not None:
             self._problems, self._are_all_checked = (
-                found.problems,
-                self._are_all_checked or found.are_all_checked,
+                listing.problems,
+                self._are_all_checked or listing.are_all_checked,
             )
-            self._nodes.use(found.nodes, found.running)
+            self._nodes.use(listing.nodes, listing.running)
             if self._heartbeats is not None:
                 self._nodes.lose(self._heartbeats.lost)
 

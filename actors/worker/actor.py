@@ -86,6 +86,7 @@ class WorkerActor(TableFollower):
         self._last_request_s = clock_s()
         began = time.perf_counter()
         names = self.touched.since(request.seq) if self.applied >= 0 else None
+        # Arrival numbers of the changed nodes, int64; None if that is not known.
         touched = None
         classes = tuple(
             self._scorer.columns(facts, request.node_count) for facts in request.classes
@@ -98,7 +99,12 @@ class WorkerActor(TableFollower):
         self._scored += len(classes)
         log(self._name, "scored", classes=len(classes), applied=self.applied)
         return ScoreAnswer(
-            self.applied, len(self.table), self._scorer.digest, touched, classes, spent_s
+            seq=self.applied,
+            rows=len(self.table),
+            digest=self._scorer.digest,
+            touched=touched,
+            classes=classes,
+            spent_s=spent_s,
         )
 
     async def rank(self, request: RankRequest) -> RankAnswer:
@@ -112,7 +118,7 @@ class WorkerActor(TableFollower):
         compiled_kernel = self._kernel.compiled_kernel(len(request.classes))
         names = self.touched.since(request.seq)
         if names is None or compiled_kernel is None or compiled_kernel.code is None:
-            return RankAnswer(len(self.table), self._scorer.digest, None)
+            return RankAnswer(rows=len(self.table), digest=self._scorer.digest, touched=None)
         touched = self._scorer.arrivals_of({name for name in names if self.table.has_node(name)})
         answer = self._ranker.rank(request, compiled_kernel, touched)
         self._ranking_s += time.perf_counter() - began

@@ -4,7 +4,9 @@
                                └── no ──► waits for the changes before it
 
 Schedulers and workers each have one. A new incarnation waits for `restore`, the whole cluster
-state; a worker that missed a change starts from it again.
+state; a worker that missed a change starts from it again. The fields of a batch are explained at
+`DeltaBatch`; the arrival number of a node is its place in the order in which the cache received
+the nodes.
 """
 
 from __future__ import annotations

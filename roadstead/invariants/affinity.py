@@ -30,9 +30,12 @@ def unmet_affinity(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str
         domain = label_value(node, term.topology_key)
         if any(label_value(there, term.topology_key) == domain for there, _ in matching):
             continue
+        # Upstream counts a matching pod in the domains of its node; without any it is not counted.
         keys = [each.topology_key for each in terms]
-        counted = [k for k in keys for there, _ in matching if label_value(there, k) is not None]
-        if counted or not all(_selects_other(world, each, pod) for each in terms):
+        is_any_counted = any(
+            label_value(there, key) is not None for key in keys for there, _ in matching
+        )
+        if is_any_counted or not all(_selects_other(world, each, pod) for each in terms):
             yield f"affinity over {term.topology_key}: no such pod is near"
             return
 

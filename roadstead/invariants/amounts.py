@@ -9,5 +9,5 @@ from roadstead.protocol.quantity import parse_quantity
 
 def amount_of(text: str) -> Fraction:
     """Return the number that a quantity means."""
-    found = parse_quantity(text)
-    return found.unscaled * Fraction(10) ** found.exponent
+    quantity = parse_quantity(text)
+    return quantity.unscaled * Fraction(10) ** quantity.exponent

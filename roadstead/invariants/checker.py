@@ -73,8 +73,8 @@ class Checker:
 
     world: the cluster as the records so far describe it. _filters: names of the filter plugins of a
     profile, by scheduler name. _bound_in_group: number of pods, by pod group. _min_members: of each
-    group. _snapshot_groups: groups of pods whose binds a snapshot replaced.
-    _removed_before_snapshot: number of pods that ended before a snapshot (its records have lsn 0).
+    group. _snapshot_groups: groups of pods whose binds a snapshot replaced by LOAD records.
+    _removed_before_snapshot: number of pods that ended before a snapshot.
     """
 
     def __init__(self) -> None:
@@ -114,7 +114,8 @@ class Checker:
             if missing > 0:
                 name = "/".join(key)
                 text = f"{bound} of at least {needed} pods of group {name} were bound"
-                self.result.violations.append(Violation(0, "I10", name, "", text))
+                violation = Violation(lsn=0, invariant="I10", pod=name, node="", text=text)
+                self.result.violations.append(violation)
         self._evictions.finish(self._pods.waiting())
         counts = {"overtaken": self._order.overtaken, "claims_bound": self._claims.bound}
         # A sum of Counters has no counts of 0.
@@ -122,15 +123,15 @@ class Checker:
         return self.result
 
     def _report(self, record: JournalRecord, invariant: str, text: str) -> None:
-        found = Violation(record.lsn, invariant, record.key, record.node_name, text)
-        self.result.violations.append(found)
+        violation = Violation(record.lsn, invariant, record.key, record.node_name, text)
+        self.result.violations.append(violation)
 
-    def _report_findings(self, record: JournalRecord, found: Iterable[tuple[str, str]]) -> None:
-        for invariant, text in found:
+    def _report_findings(self, record: JournalRecord, findings: Iterable[tuple[str, str]]) -> None:
+        for invariant, text in findings:
             self._report(record, invariant, text)
 
-    def _report_all(self, found: Iterable[tuple[JournalRecord, str, str]]) -> None:
-        for record, invariant, text in found:
+    def _report_all(self, findings: Iterable[tuple[JournalRecord, str, str]]) -> None:
+        for record, invariant, text in findings:
             self._report(record, invariant, text)
 
     def _cluster(self, record: JournalRecord) -> None:
@@ -157,25 +158,26 @@ class Checker:
         self.world.nodes.pop(record.node_name, None)
 
     def _add(self, record: JournalRecord) -> None:
-        found = list(self._pods.add(record))
-        self._report_findings(record, found)
+        findings = list(self._pods.add(record))
+        self._report_findings(record, findings)
         if record.facts is None:
             return
         self._evictions.record_pod(record.uid, record.key, record.facts)
         if not record.node_name:
             self._order.wait(record.uid, record.facts)
-        elif not found:
+        elif not findings:
             # It runs, so its new facts are counted without a check.
             self._remove_pod(record.uid, record.node_name)
             self.world.put(record.uid, record.node_name, record.facts)
             self._claims.storage.put(record.uid, record.node_name, record.facts)
 
     def _load(self, record: JournalRecord) -> None:
+        """Apply a pod that was bound when the journal or snapshot began."""
         is_first = not self._pods.was_bound(record.uid)
         self._report_findings(record, self._tokens.commit(record))
-        found = list(self._pods.load(record))
-        self._report_findings(record, found)
-        if not found:
+        findings = list(self._pods.load(record))
+        self._report_findings(record, findings)
+        if not findings:
             self._put(record, is_first=is_first)
 
     def _bind(self, record: JournalRecord) -> None:
@@ -232,7 +234,8 @@ class Checker:
         node_name = self._pods.node_of.get(record.uid)
         self._report_findings(record, self._pods.release(record))
         self._order.leave(record.uid)
-        self._removed_before_snapshot += not record.lsn
+        if not record.lsn:
+            self._removed_before_snapshot += 1
         if not node_name:
             return
         victim = self.world.pods[node_name][record.uid]

@@ -1,4 +1,4 @@
-"""Pods with claims of volumes or devices: those that wait for a pod are bound in its commit.
+"""Claims of volumes and devices that wait for a pod: they are bound in the commit of the pod.
 
 A commit writes its binds first, then a record for each claim that they bound. So the rules for
 volumes and devices are checked after the last record of the commit.
@@ -48,7 +48,7 @@ class ClaimBinding:
 
     bound: number of claims that were bound with their pods. _binds: the binds of the commit that is
     being collected, of pods with claims. _changes: its records of bound claims. _ended: records of
-    pods that were deleted or evicted, whose claims' records are still to follow.
+    pods that were deleted or evicted; the records of their claims may still follow.
     """
 
     storage: Storage = field(default_factory=Storage)
@@ -85,7 +85,7 @@ class ClaimBinding:
             self._ended.append(record)
 
     def check_ended(self) -> Iterator[RecordViolation]:
-        """Check the claims of pods that ended, of which no more records follow."""
+        """Check the claims of pods that ended, after the last record of these claims."""
         if not self._ended:
             return
         yield from self.flush()
@@ -95,7 +95,7 @@ class ClaimBinding:
                 yield record, "I5", text
 
     def flush(self) -> Iterator[RecordViolation]:
-        """Check the commit, of which no more records follow."""
+        """Check the commit, after its last record."""
         binds, changes = self._binds, self._changes
         self._binds, self._changes = [], []
         nodes = _nodes_of_claims(binds) if changes else {}
@@ -130,8 +130,8 @@ class ClaimBinding:
         before = [self.devices.claims.get(each.key) for each in claims]
         for text in self.devices.change(_claims_in(change)):
             yield change, "I1", text
-        for known, claim in zip(before, claims, strict=True):
-            for text in self.devices.claim_errors(known, claim, nodes):
+        for claim_before, claim in zip(before, claims, strict=True):
+            for text in self.devices.claim_errors(claim_before, claim, nodes):
                 yield change, "I2", text
 
     def _bind_claims(
@@ -177,7 +177,10 @@ def _claims_in(record: JournalRecord) -> BoundClaims:
 def binding_errors(
     storage: Storage, claim: ClaimFacts, change: BoundClaims, node: NodeFacts
 ) -> Iterator[str]:
-    """Yield why an unbound claim must not be bound to the volume of a change on a node."""
+    """Yield why an unbound claim must not be bound to the volume of a change on a node.
+
+    change.removed: names of removed volumes; binding a claim removes none.
+    """
     if len(change.claims) != 1 or len(change.volumes) != 1 or change.removed:
         yield f"claim {claim.key}: not one claim with one volume"
         return

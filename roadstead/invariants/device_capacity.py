@@ -1,4 +1,8 @@
-"""Amounts that a request consumes of the capacities of a device (DRAConsumableCapacity)."""
+"""Amounts that a request consumes of the capacities of a device (DRAConsumableCapacity).
+
+A device that allows several allocations is allocated in shares; each consumes a part of the
+capacities.
+"""
 
 from __future__ import annotations
 

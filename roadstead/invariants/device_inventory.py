@@ -39,7 +39,7 @@ BINDING_CONDITIONS = "DRADeviceBindingConditions"
 
 
 @dataclass(frozen=True, slots=True)
-class SeenDevices:
+class ReachedDevices:
     """The devices that a node reaches.
 
     placements: which nodes reach each device: its own placement or that of its slice. incomplete:
@@ -59,7 +59,7 @@ class Inventory:
     """Slices, classes and taint rules. gates: the feature gates that are on; None: not known.
 
     devices: all that slices list, each with the newest slice that lists it. _slices: by node name,
-    then by name; those of several nodes under "". _seen: the devices that a node reaches, by its
+    then by name; those of several nodes under "". _reached: the devices that a node reaches, by its
     name, with the facts of the node for which they were computed.
     """
 
@@ -68,13 +68,13 @@ class Inventory:
     devices: dict[DeviceId, tuple[SliceFacts, DeviceFacts]] = field(default_factory=dict)
     _rules: tuple[DeviceTaintRule, ...] = ()
     _slices: dict[str, dict[str, SliceFacts]] = field(default_factory=dict)
-    _seen: dict[str, tuple[NodeFacts, SeenDevices]] = field(default_factory=dict)
+    _reached: dict[str, tuple[NodeFacts, ReachedDevices]] = field(default_factory=dict)
 
     def begin(self, facts: DevicesFacts) -> None:
         """Set the objects of the cluster."""
         self.classes = {each.name: each for each in facts.classes}
         self._rules = facts.taint_rules
-        self.devices, self._seen, self._slices = {}, {}, {}
+        self.devices, self._reached, self._slices = {}, {}, {}
         for each in {each.name: each for each in facts.slices}.values():
             self._slices.setdefault(each.placement.node_name or "", {})[each.name] = each
         for each in sorted(facts.slices, key=attrgetter("generation")):
@@ -89,12 +89,12 @@ class Inventory:
         """Whether a gate is surely off."""
         return self.gates is not None and gate not in self.gates
 
-    def seen_from(self, node: NodeFacts) -> SeenDevices:
+    def reached_from(self, node: NodeFacts) -> ReachedDevices:
         """Return the devices that a node reaches."""
-        known = self._seen.get(node.name)
-        if known is None or known[0] is not node:
-            known = self._seen[node.name] = node, self._gather(node)
-        return known[1]
+        computed = self._reached.get(node.name)
+        if computed is None or computed[0] is not node:
+            computed = self._reached[node.name] = node, self._gather(node)
+        return computed[1]
 
     def taints_of(self, driver: str, pool: str, device: DeviceFacts) -> Iterator[Taint]:
         """Yield the taints of a device, those of rules among them."""
@@ -103,10 +103,10 @@ class Inventory:
             if self._applies(rule, driver, pool, device):
                 yield rule.taint
 
-    def _gather(self, node: NodeFacts) -> SeenDevices:
+    def _gather(self, node: NodeFacts) -> ReachedDevices:
         pools: dict[Pool, list[SliceFacts]] = {}
         for each in (*self._slices.get(node.name, {}).values(), *self._slices.get("", {}).values()):
-            if self._is_seen(each, node):
+            if self._reaches_slice(each, node):
                 pools.setdefault((each.driver, each.pool), []).append(each)
         devices: dict[DeviceId, DeviceFacts] = {}
         placements: dict[DeviceId, Placement] = {}
@@ -128,9 +128,10 @@ class Inventory:
             older = (each for each in slices if each.generation != newest)
             names = {device.name for each in older for device in each.devices}
             outdated |= {(*pool, name): newest for name in names}
-        return SeenDevices(devices, placements, tuple(incomplete), frozenset(invalid), outdated)
+        return ReachedDevices(devices, placements, tuple(incomplete), frozenset(invalid), outdated)
 
-    def _is_seen(self, facts: SliceFacts, node: NodeFacts) -> bool:
+    def _reaches_slice(self, facts: SliceFacts, node: NodeFacts) -> bool:
+        """Whether a node reaches a slice or, with perDeviceNodeSelection, one of its devices."""
         if facts.placed_per_device is not None and self.is_off(PARTITIONABLE):
             return False
         place = facts.placement
@@ -151,8 +152,8 @@ class Inventory:
                 return False
             selectors = device_class.selectors + selectors
         # Selectors of rules do not see whether several claims may share the device.
-        seen = replace(device, allows_several=False)
-        return first_unmet(selectors, driver, seen) is None
+        shown = replace(device, allows_several=False)
+        return first_unmet(selectors, driver, shown) is None
 
 
 def newest_of_pools(slices: Sequence[SliceFacts]) -> list[SliceFacts]:

@@ -34,7 +34,7 @@ from roadstead.invariants.device_inventory import (
     TAINTS,
     DeviceId,
     Inventory,
-    SeenDevices,
+    ReachedDevices,
     first_unmet,
 )
 
@@ -49,8 +49,8 @@ _Need = tuple[str, str, frozenset[str]]
 class _Form:
     """One way to satisfy a request: the request itself, or an alternative of it, with its devices.
 
-    name: as results state it. number: how many devices it must have; None for all. matched: the
-    request whose selectors the devices match.
+    name: as results state it. facts: the request or alternative. matched: the one whose selectors
+    the devices match. number: how many devices it must have; None for all. results: its devices.
     """
 
     name: str
@@ -66,7 +66,7 @@ def allocation_errors(
     """Yield why a claim must not have been allocated as it is to a pod on a node."""
     assert claim.allocation is not None
     results = claim.allocation.results
-    seen = inventory.seen_from(node)
+    reached = inventory.reached_from(node)
     if len(results) > RESULTS_MAX:
         yield f"has {len(results)} devices, {RESULTS_MAX} at the most are allowed"
     yield from _doubled(results)
@@ -79,11 +79,11 @@ def allocation_errors(
             of_request[name].append(each)
     for request in claim.spec.requests:
         yield from _gate_errors(request, inventory)
-        yield from _request_errors(request, of_request[request.name], seen, inventory)
+        yield from _request_errors(request, of_request[request.name], reached, inventory)
     for number, constraint in enumerate(claim.spec.constraints):
-        for text in _constraint_errors(constraint, results, seen):
+        for text in _constraint_errors(constraint, results, reached):
             yield f"violates constraint #{number}: {text}"
-    yield from _reach_errors(claim, node, seen)
+    yield from _reach_errors(claim, node, reached)
 
 
 def _doubled(results: Sequence[AllocatedDevice]) -> Iterator[str]:
@@ -109,7 +109,7 @@ def _gate_errors(request: DeviceRequest, inventory: Inventory) -> Iterator[str]:
 def _request_errors(
     request: DeviceRequest,
     results: Sequence[AllocatedDevice],
-    seen: SeenDevices,
+    reached: ReachedDevices,
     inventory: Inventory,
 ) -> Iterator[str]:
     forms = _forms_of(request, results)
@@ -119,20 +119,20 @@ def _request_errors(
         return
     for form in forms:
         for result in form.results:
-            for text in _device_errors(form, result, seen, inventory):
+            for text in _device_errors(form, result, reached, inventory):
                 yield f"has device {_text(result.id)} for request {form.name}, which {text}"
         if form.number is None:
-            yield from _all_errors(form, seen, inventory)
+            yield from _all_errors(form, reached, inventory)
         elif form.number != len(form.results):
-            found = len(form.results)
-            yield f"has {found} devices for request {form.name}, which asks for {form.number}"
+            number = len(form.results)
+            yield f"has {number} devices for request {form.name}, which asks for {form.number}"
 
 
 def _forms_of(request: DeviceRequest, results: Sequence[AllocatedDevice]) -> list[_Form]:
-    """Return the form of a request that was chosen; two where kube-scheduler mixes them up.
+    """Return the form of a request that was chosen; two in one case, by a mistake of upstream.
 
-    It allocates an alternative with mode All that is not the first by one device of it; then it
-    continues with the second device of the first alternative.
+    If an alternative with mode All is chosen that is not the first one, kube-scheduler 1.34
+    allocates one device for it, and continues with the second device of the first alternative.
     """
     if not request.alternatives:
         return [_form(request.name, request, results, _number(request))]
@@ -169,21 +169,21 @@ def _number(request: ExactRequest) -> int | None:
 
 
 def _device_errors(
-    form: _Form, result: AllocatedDevice, seen: SeenDevices, inventory: Inventory
+    form: _Form, result: AllocatedDevice, reached: ReachedDevices, inventory: Inventory
 ) -> Iterator[str]:
     """Yield what is wrong with one device of a request."""
     facts = form.facts
     if result.has_admin_access != facts.has_admin_access:
         yield "has admin access" if result.has_admin_access else "has no admin access"
-    device = seen.devices.get(result.id)
+    device = reached.devices.get(result.id)
     if device is None:
-        newest = seen.outdated.get(result.id)
+        newest = reached.outdated.get(result.id)
         if newest is not None:
             yield f"is not in generation {newest} of its pool"
         elif result.id in inventory.devices:
             yield "the node does not reach"
         return
-    if result.id[:2] in seen.invalid:
+    if result.id[:2] in reached.invalid:
         yield "is in a pool with two devices of one name"
     unmet = _unmet_selector(form.matched, result.driver, device, inventory)
     if unmet is not None:
@@ -217,17 +217,17 @@ def _unmet_selector(
     return None if unmet is None else f"{unmet} of the request"
 
 
-def _all_errors(form: _Form, seen: SeenDevices, inventory: Inventory) -> Iterator[str]:
+def _all_errors(form: _Form, reached: ReachedDevices, inventory: Inventory) -> Iterator[str]:
     """Yield why a request for all devices does not have all that match on the node."""
     if inventory.gates is None:
         return
     if not form.results:
         yield f"has no device for request {form.name}, which asks for all"
-    for pool in seen.incomplete:
+    for pool in reached.incomplete:
         text = f"{form.name}, which asks for all, while slices of pool {'/'.join(pool)} are missing"
         yield f"has devices for request {text}"
     has = {each.id for each in form.results}
-    for device_id, device in seen.devices.items():
+    for device_id, device in reached.devices.items():
         if device_id in has:
             continue
         if device.binding_conditions and inventory.is_off(BINDING_CONDITIONS):
@@ -241,7 +241,7 @@ def _all_errors(form: _Form, seen: SeenDevices, inventory: Inventory) -> Iterato
 
 
 def _constraint_errors(
-    constraint: DeviceConstraint, results: Sequence[AllocatedDevice], seen: SeenDevices
+    constraint: DeviceConstraint, results: Sequence[AllocatedDevice], reached: ReachedDevices
 ) -> Iterator[str]:
     """Yield how devices violate a constraint.
 
@@ -251,7 +251,7 @@ def _constraint_errors(
     concerned = [each for each in results if _concerns(constraint, each.request)]
     values = set()
     for each in concerned:
-        device = seen.devices.get(each.id)
+        device = reached.devices.get(each.id)
         if device is None:
             continue
         attribute = _attribute(device, each.driver, name)
@@ -279,18 +279,20 @@ def _attribute(device: DeviceFacts, driver: str, name: str) -> AttributeFacts | 
     if name.startswith(f"{driver}/"):
         names.append(name.removeprefix(f"{driver}/"))
     for each in names:
-        found = next((has for has in device.attributes if has.name == each), None)
-        if found is not None:
-            return found
+        attribute = next((has for has in device.attributes if has.name == each), None)
+        if attribute is not None:
+            return attribute
     return None
 
 
-def _reach_errors(claim: DeviceClaimFacts, node: NodeFacts, seen: SeenDevices) -> Iterator[str]:
+def _reach_errors(
+    claim: DeviceClaimFacts, node: NodeFacts, reached: ReachedDevices
+) -> Iterator[str]:
     """Yield why the allocation's node selector allows nodes that do not reach its devices."""
     assert claim.allocation is not None
     needed: set[_Need] = set()
     for each in claim.allocation.results:
-        device, place = seen.devices.get(each.id), seen.placements.get(each.id)
+        device, place = reached.devices.get(each.id), reached.placements.get(each.id)
         if device is None or place is None:
             continue
         if place.node_name is not None or device.binds_to_node:

@@ -1,9 +1,9 @@
 """Claims of devices: allocated once, to devices that exist, with their pods.
 
     I1    no device is in two claims; counters and capacities that devices share are not overdrawn
-    I2    the claims of a bound pod are allocated, name it and no more than 256 pods in all, and
-          its node reaches their devices, of none of which a driver reported a failure; these are
-          the devices that the claims request (`device_requests`)
+    I2    the claims of a bound pod are allocated, and reserved for it and for 256 pods at the most;
+          its node reaches their devices, and no driver reported a failure of one; these are the
+          devices that the claims request (`device_requests`)
     I5    a claim that was made for a pod ends with it, and no claim names a pod that ended
 
 Devices under admin access, and those that several may use, may be in several claims.
@@ -113,11 +113,11 @@ class Devices:
             yield f"claim {claim.key} did not exist before"
         elif before is not None and _request_of(before) != _request_of(claim):
             yield f"claim {claim.key} is not as it was before, but for its devices and pods"
-        known = None if before is None else before.allocation
+        allocation_before = None if before is None else before.allocation
         # An allocation is checked once, when it is made: slices may change while it is in use.
-        if claim.allocation is None or claim.allocation == known:
+        if claim.allocation is None or claim.allocation == allocation_before:
             return
-        if known is not None:
+        if allocation_before is not None:
             yield f"claim {claim.key} has other devices than before"
         node = nodes.get(claim.owner_uid if claim.is_for_extended_resources else claim.key)
         if node is None:
@@ -155,9 +155,11 @@ class Devices:
     def pod_errors(self, pod: PodFacts, uid: str, node: NodeFacts) -> Iterator[str]:
         """Yield why a pod's claims do not let it run on a node."""
         for each in pod.device_claims:
+            # The claim that the scheduler creates for extended resources has no name before.
             if each.extended:
                 yield from self._own_errors(pod, uid, node)
                 continue
+            # The template of a claim may create none ("", not None).
             name = each.claim_name or each.generated
             if not name:
                 if each.generated is None:
@@ -194,8 +196,8 @@ class Devices:
         needed = {DeviceRequest(e.name, self._served[e.resource], count=e.count) for e in requests}
         if set(claims[0].spec.requests) != needed:
             yield f"claim {claims[0].key} does not request what the containers request"
-        found = Counter(result.request for result in _results(claims))
-        if found != Counter({each.name: each.count for each in requests}):
+        count_by_request = Counter(result.request for result in _results(claims))
+        if count_by_request != Counter({each.name: each.count for each in requests}):
             yield f"claim {claims[0].key} does not have the devices that the containers request"
 
     def _misallocated(self, claim: DeviceClaimFacts) -> Iterator[str]:
@@ -233,11 +235,12 @@ class Devices:
 
     def _used(self, pool: Pool, claims: Iterable[DeviceClaimFacts]) -> list[AllocatedDevice]:
         """Return the allocated devices of a pool that consume something of it."""
-        known = self.inventory.devices
         return [
             each
             for each in _results(claims)
-            if each.id[:2] == pool and not each.has_admin_access and each.id in known
+            if each.id[:2] == pool
+            and not each.has_admin_access
+            and each.id in self.inventory.devices
         ]
 
     def _drawn_from(

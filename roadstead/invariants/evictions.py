@@ -13,7 +13,10 @@ from roadstead.invariants.world import selects
 
 @dataclass(slots=True)
 class EvictionChecks:
-    """Pods by key, because the record of an eviction has the preemptor's key.
+    """Checks of evictions, and their counts.
+
+    _pods: by key (namespace/name), then by UID: the record of an eviction has the preemptor's key.
+    _budgets: each with the number of disruptions that it still allows. _preemptors: keys.
 
     Evictions beyond a budget are counted, not reported: upstream allows them if no other victims
     suffice, and the journal does not record the alternatives. Nor does a preemptor that waits at
@@ -39,14 +42,14 @@ class EvictionChecks:
         if self._is_beyond(key, victim):
             self.counts["beyond_budget"] += 1
         # There may be several pods of this name, one after another.
-        known = list(self._pods.get(preemptor, {}).values())
-        if not preemptor or not known:
+        preemptor_pods = list(self._pods.get(preemptor, {}).values())
+        if not preemptor or not preemptor_pods:
             return
         self._preemptors.add(preemptor)
-        if not any(each.priority > victim.priority for each in known):
-            best = max(each.priority for each in known)
+        if not any(each.priority > victim.priority for each in preemptor_pods):
+            best = max(each.priority for each in preemptor_pods)
             yield f"priority {victim.priority}, evicted for {preemptor} of priority {best}"
-        elif all(each.preemption_policy == "Never" for each in known):
+        elif all(each.preemption_policy == "Never" for each in preemptor_pods):
             yield f"evicted for {preemptor}, which preempts never"
 
     def finish(self, waiting: set[str]) -> None:

@@ -37,6 +37,7 @@ def overfull(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
 def _is_left_to_devices(world: World, pod: PodFacts, resource: str) -> bool:
     """Whether a node that does not offer a resource may have the pod, as in kube-scheduler 1.34.
 
+    Never without DRAExtendedResource.
     It may if a device class serves the resource. It may also if the pod requests no extended
     resource at all: then only the standard resources are compared on a node that does not offer
     others.
@@ -121,11 +122,11 @@ def claim_shared(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
 
 
 def _claims(pod: PodFacts) -> set[tuple[str, str]]:
-    found = set()
+    claims = set()
     for volume in pod.volumes:
         if volume.kind == "persistentVolumeClaim":
-            found.add((pod.namespace, dict(volume.source).get("claimName", "")))
-    return found
+            claims.add((pod.namespace, dict(volume.source).get("claimName", "")))
+    return claims
 
 
 _DISKS = {

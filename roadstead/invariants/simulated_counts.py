@@ -54,8 +54,8 @@ def check_classes(tables: RunRows) -> Iterator[RunViolation]:
             yield from _compare("all classes", time_us, counted.values(), recorded.values())
             continue
         for each in sorted(touched):
-            found = [recorded[each]] if each in recorded else []
-            yield from _compare(f"class {each}", time_us, [counted[each]], found)
+            last_row = [recorded[each]] if each in recorded else []
+            yield from _compare(f"class {each}", time_us, [counted[each]], last_row)
 
 
 def _class_changes(pod: PodRow) -> Iterator[_ClassChange]:
@@ -87,12 +87,12 @@ def _compare(
     expected: Counter[str] = Counter()
     for counts in counted:
         expected.update(counts)
-    found: Counter[str] = Counter()
+    sampled: Counter[str] = Counter()
     for row in recorded:
-        found.update(dict(zip(STATES, _numbers(row), strict=True)))
+        sampled.update(dict(zip(STATES, _numbers(row), strict=True)))
     for state in STATES:
-        if expected[state] != found[state]:
-            text = f"{found[state]} {state} pods, and {expected[state]} by the rows"
+        if expected[state] != sampled[state]:
+            text = f"{sampled[state]} {state} pods, and {expected[state]} by the rows"
             yield RunViolation("conservation", f"{subject} at {time_us} us", text)
 
 

@@ -48,25 +48,26 @@ def check_devices(
 
 @dataclass(slots=True)
 class _Allocations:
-    """The claims at a time. held: by claim, the rows of its devices. on_device: the same by device.
+    """The claims at a time.
 
-    users: by claim, numbers of the pods that reserve it. counted: what devices in use consume, by
-    (driver, pool, slice, counter). changed: claims that changed at this time, as an ordered set.
-    used: claims that any pod has reserved so far. first_reserved_us: by pod and claim.
+    allocated: by claim, the rows of its devices. on_device: the same by device. users: by claim,
+    numbers of the pods that reserve it. drawn: what devices in use consume, by (driver, pool,
+    slice, counter). changed: claims that changed at this time, as an ordered set. ever_reserved:
+    claims that any pod has reserved so far. first_reserved_us: by pod and claim.
     """
 
     devices: Mapping[DeviceId, DeviceRow]
     pods: Mapping[int, PodRow]
-    held: dict[str, list[AllocationRow]] = field(default_factory=dict)
+    allocated: dict[str, list[AllocationRow]] = field(default_factory=dict)
     on_device: defaultdict[DeviceId, list[AllocationRow]] = field(
         default_factory=lambda: defaultdict(list)
     )
     users: defaultdict[str, set[int | None]] = field(default_factory=lambda: defaultdict(set))
-    counted: defaultdict[tuple[str, str, str, str], Fraction] = field(
+    drawn: defaultdict[tuple[str, str, str, str], Fraction] = field(
         default_factory=lambda: defaultdict(Fraction)
     )
     changed: dict[str, None] = field(default_factory=dict)
-    used: set[str] = field(default_factory=set)
+    ever_reserved: set[str] = field(default_factory=set)
     first_reserved_us: dict[tuple[int, str], int] = field(default_factory=dict)
 
     def apply(self, row: AllocationRow) -> Iterator[RunViolation]:
@@ -86,8 +87,8 @@ class _Allocations:
     def finish_time(self, now_us: int) -> Iterator[RunViolation]:
         """Yield, after all rows of a time, the claims that keep devices without any pod."""
         for claim in self.changed:
-            if claim in self.used and not self.users[claim]:
-                for row in self.held.get(claim, ()):
+            if claim in self.ever_reserved and not self.users[claim]:
+                for row in self.allocated.get(claim, ()):
                     text = f"keeps device {_text(row.device)} at {now_us} us, after its last pod"
                     yield RunViolation(RULE, claim, text)
         self.changed.clear()
@@ -106,10 +107,10 @@ class _Allocations:
     def _allocate(self, row: AllocationRow) -> Iterator[RunViolation]:
         assert row.device is not None, "a row of a device"
         others = [each for each in self.on_device[row.device] if not each.has_admin_access]
-        self.held.setdefault(row.claim, []).append(row)
+        self.allocated.setdefault(row.claim, []).append(row)
         self.on_device[row.device].append(row)
-        known = self.devices.get(row.device)
-        if known is None:
+        device = self.devices.get(row.device)
+        if device is None:
             yield RunViolation(RULE, row.claim, f"has device {_text(row.device)}, which is unknown")
             return
         if row.has_admin_access:
@@ -118,64 +119,64 @@ class _Allocations:
             if row.share is None or each.share is None:
                 text = f"is in claims {each.claim} and {row.claim} at {row.time_us} us"
                 yield RunViolation(RULE, _text(row.device), text)
-        yield from self._overdrawn_capacity(row, known, others)
+        yield from self._overdrawn_capacity(row, device, others)
         if not others:
-            yield from self._draw(row, known)
+            yield from self._draw(row, device)
 
     def _overdrawn_capacity(
-        self, row: AllocationRow, known: DeviceRow, others: Sequence[AllocationRow]
+        self, row: AllocationRow, device: DeviceRow, others: Sequence[AllocationRow]
     ) -> Iterator[RunViolation]:
         for name, text in row.consumed.items():
             amounts = (each.consumed.get(name, "0") for each in others)
             drawn = amount_of(text) + sum(map(amount_of, amounts))
-            if drawn > amount_of(known.capacity.get(name, "0")):
+            if drawn > amount_of(device.capacity.get(name, "0")):
                 where = f"claim {row.claim} at {row.time_us} us"
-                yield RunViolation(RULE, _text(known.id), f"{where}: capacity {name} is overdrawn")
+                yield RunViolation(RULE, _text(device.id), f"{where}: capacity {name} is overdrawn")
 
-    def _draw(self, row: AllocationRow, known: DeviceRow) -> Iterator[RunViolation]:
+    def _draw(self, row: AllocationRow, device: DeviceRow) -> Iterator[RunViolation]:
         """Count what a device that comes into use consumes of the counters of its slice."""
-        for name, text in known.consumes.items():
-            counter = (known.id[0], known.id[1], known.slice, name)
-            self.counted[counter] += amount_of(text)
-            if self.counted[counter] > amount_of(known.counters.get(name, "0")):
+        for name, text in device.consumes.items():
+            counter = (device.id[0], device.id[1], device.slice, name)
+            self.drawn[counter] += amount_of(text)
+            if self.drawn[counter] > amount_of(device.counters.get(name, "0")):
                 where = f"claim {row.claim} at {row.time_us} us"
-                text = f"{where}: counter {name} of slice {known.slice} is overdrawn"
-                yield RunViolation(RULE, _text(known.id), text)
+                text = f"{where}: counter {name} of slice {device.slice} is overdrawn"
+                yield RunViolation(RULE, _text(device.id), text)
 
     def _deallocate(self, row: AllocationRow) -> Iterator[RunViolation]:
         assert row.device is not None, "a row of a device"
-        found = next(
+        allocation = next(
             (
                 each
-                for each in self.held.get(row.claim, ())
+                for each in self.allocated.get(row.claim, ())
                 if (each.device, each.request, each.share) == (row.device, row.request, row.share)
             ),
             None,
         )
-        if found is None:
+        if allocation is None:
             text = f"loses device {_text(row.device)} at {row.time_us} us, which it does not have"
             yield RunViolation(RULE, row.claim, text)
             return
         if self.users[row.claim]:
             text = f"loses device {_text(row.device)} at {row.time_us} us, while a pod reserves it"
             yield RunViolation(RULE, row.claim, text)
-        self.held[row.claim].remove(found)
+        self.allocated[row.claim].remove(allocation)
         remaining = self.on_device[row.device]
-        remaining.remove(found)
-        known = self.devices.get(row.device)
+        remaining.remove(allocation)
+        device = self.devices.get(row.device)
         # A shared device consumes its counters once, however many claims have a share; admin
         # access consumes none.
         is_last = all(each.has_admin_access for each in remaining)
-        if known is not None and is_last and not found.has_admin_access:
-            for name, text in known.consumes.items():
-                counter = (known.id[0], known.id[1], known.slice, name)
-                self.counted[counter] -= amount_of(text)
+        if device is not None and is_last and not allocation.has_admin_access:
+            for name, text in device.consumes.items():
+                counter = (device.id[0], device.id[1], device.slice, name)
+                self.drawn[counter] -= amount_of(text)
 
     # Pods.
 
     def _reserve(self, row: AllocationRow) -> Iterator[RunViolation]:
         self.users[row.claim].add(row.pod)
-        self.used.add(row.claim)
+        self.ever_reserved.add(row.claim)
         if len(self.users[row.claim]) > CLAIM_MAX_CONSUMERS:
             text = f"is reserved for more than {CLAIM_MAX_CONSUMERS} pods at {row.time_us} us"
             yield RunViolation(RULE, row.claim, text)
@@ -193,10 +194,10 @@ class _Allocations:
             yield RunViolation(RULE, row.claim, text)
         if pod.node is None:
             return
-        for each in self.held.get(row.claim, ()):
-            known = None if each.device is None else self.devices.get(each.device)
-            if known is not None and known.node not in (None, pod.node):
-                text = f"{pod.uid} is on {pod.node}, device {_text(known.id)} is on {known.node}"
+        for each in self.allocated.get(row.claim, ()):
+            device = None if each.device is None else self.devices.get(each.device)
+            if device is not None and device.node not in (None, pod.node):
+                text = f"{pod.uid} is on {pod.node}, device {_text(device.id)} is on {device.node}"
                 yield RunViolation(RULE, row.claim, text)
 
     def _unreserve(self, row: AllocationRow) -> Iterator[RunViolation]:

@@ -13,7 +13,9 @@ DeviceId = tuple[str, str, str]
 class PodRow:
     """A row of `pods`; times in microseconds, None for what did not occur.
 
-    waited_us: from creation to bind.
+    number: in the order of creation. waited_us: from creation to bind. ending: done, failed,
+    deleted, evicted, preempted or lost. owner: the workload entry of the scenario or the controller
+    that created it; None for a pod of the inputs.
     """
 
     number: int
@@ -88,7 +90,12 @@ class DeviceRow:
 
 @dataclass(frozen=True, slots=True)
 class AllocationRow:
-    """A row of `allocations`. what: the change of the claim. consumed: quantities by capacity."""
+    """A row of `allocations`.
+
+    what: of a device of the claim, allocated or deallocated; of a pod, reserved or unreserved.
+    share: of a device that several claims may use; None for all of it. consumed: quantities by
+    capacity.
+    """
 
     time_us: int
     what: str

@@ -52,8 +52,8 @@ def _check_pods(pods: Iterable[PodRow]) -> Iterator[RunViolation]:
             *(pod.created_us, pod.first_tried_us, pod.bound_us),
             *(pod.started_us, pod.ended_us),
         )
-        known = [each for each in times if each is not None]
-        if known != sorted(known):
+        occurred = [each for each in times if each is not None]
+        if occurred != sorted(occurred):
             yield RunViolation("one place", pod.uid, f"its times are not in order: {times}")
         if (pod.bound_us is None) != (pod.node is None):
             yield RunViolation("one place", pod.uid, "has a node without a bind, or the opposite")

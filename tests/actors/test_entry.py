@@ -90,7 +90,7 @@ def test_explanations_are_those_of_the_launcher_of_actors(waiting):
 @pytest.mark.parametrize(("runtime", "starts"), [("inline", 0), ("ray", 1)])
 def test_only_ray_is_started_in_advance(monkeypatch, runtime, starts):
     threads = []
-    monkeypatch.setattr(launch, "in_thread", lambda work: threads.append(work) or Future())
+    monkeypatch.setattr(launch, "in_thread", lambda work, _: threads.append(work) or Future())
     launcher = ActorLauncher()
 
     for _ in range(2):
@@ -100,6 +100,6 @@ def test_only_ray_is_started_in_advance(monkeypatch, runtime, starts):
 
 
 def test_the_result_or_failure_of_a_thread_is_returned():
-    assert in_thread(lambda: 7).result() == 7
+    assert in_thread(lambda: 7, "work").result() == 7
     with pytest.raises(ZeroDivisionError):
-        in_thread(lambda: 1 // 0).result()
+        in_thread(lambda: 1 // 0, "work").result()

@@ -101,7 +101,7 @@ def test_the_driver_shows_a_number_of_lines_in_a_minute_and_then_their_count():
         "2 further warnings are not shown; --log DIR writes all warnings of Roadstead",
         "e",
     ]
-    assert limit.rest() == []
+    assert limit.left_out() == []
 
 
 async def test_the_reply_to_a_status_request_has_the_warnings_of_the_process(kept):
@@ -134,7 +134,7 @@ async def test_the_supervisor_reports_them_with_the_node(node, begins):
     statuses.report_to(reported.append)
 
     await statuses.of("scheduler-0")
-    statuses.report_rest()
+    statuses.report_left_out()
 
     assert reported[0] == f"{begins}scheduler-0: 0"
     assert len(reported) == MAX_LINES + 1

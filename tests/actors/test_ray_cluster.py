@@ -134,6 +134,19 @@ async def test_a_run_that_ends_without_room_withdraws_its_request(nodes, cluster
     assert nodes.requests[-1] == []
 
 
+async def test_a_process_that_waits_for_room_has_no_node(nodes, cluster):
+    # A process that is being killed may still answer, with warnings that name its node.
+    await nodes.place(cluster, "scheduler-0")
+    before = cluster.node_of_process("scheduler-0")
+    nodes.alive = [node("h1", cpus=0.0)]
+
+    with pytest.raises(NoNodeError):
+        await nodes.place(cluster, "scheduler-0", timeout_s=0.05)
+
+    assert before is not None
+    assert cluster.node_of_process("scheduler-0") is None
+
+
 async def test_the_summary_names_the_run_and_the_node_of_each_process(nodes, cluster):
     nodes.alive = [node("h1")]
     await nodes.place(cluster, "control", "scheduler-0")

@@ -42,7 +42,7 @@ SAME: tuple[Same, ...] = (
     Same(
         "roadstead/invariants/order.py",
         "the group of equal facts is looked up again, and is the same",
-        (("PendingOrder._group", "if known is None: ...", "if True: ..."),),
+        (("PendingOrder._group", "if entry is None: ...", "if True: ..."),),
     ),
     Same(
         "roadstead/invariants/storage.py",
