@@ -1,4 +1,4 @@
-"""The configuration as the core reads it: checked, defaulted, multiPoint already expanded.
+"""The configuration as queue and schedulers read it: checked, defaulted, multiPoint expanded.
 
 Upstream: pkg/scheduler/apis/config/types.go after framework construction.
 """

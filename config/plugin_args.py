@@ -1,4 +1,4 @@
-"""Arguments of the in-tree plugins as the core reads them: validated, every default filled in.
+"""Arguments of the in-tree plugins as the plugins read them: validated, defaults filled in.
 
 Times are in seconds, weights and shape points are plain integers as upstream counts them.
 Upstream: pkg/scheduler/apis/config/types_pluginargs.go, defaults of v1/defaults.go.

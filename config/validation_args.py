@@ -143,13 +143,13 @@ def _node_affinity(path: str, args: V1NodeAffinityArgs) -> Iterator[Problem]:
     affinity = args.added_affinity
     if affinity is None:
         return
-    base = f"{path}.addedAffinity"
+    affinity_path = f"{path}.addedAffinity"
     if affinity.required_during_scheduling_ignored_during_execution is not None:
         terms = affinity.required_during_scheduling_ignored_during_execution.node_selector_terms
-        where = f"{base}.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
+        where = f"{affinity_path}.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
         for i, term in enumerate(terms or ()):
             yield from _term(f"{where}[{i}]", term)
-    where = f"{base}.preferredDuringSchedulingIgnoredDuringExecution"
+    where = f"{affinity_path}.preferredDuringSchedulingIgnoredDuringExecution"
     preferred = affinity.preferred_during_scheduling_ignored_during_execution
     for i, weighted in enumerate(preferred or ()):
         # Upstream ignores a preference of weight 0, whatever its term.

@@ -1,8 +1,9 @@
 """Caches for values that messages repeat: decode equal bytes once, encode one object once.
 
 A claim of a pod is sent to four actors, some of them several times, and a thousand claims have
-equal requests. A dataclass declares `repeats_on_wire` if its values are immutable, and take longer
-to decode than their bytes to compare. Equal values are then often one object.
+equal requests. A dataclass declares `repeats_on_wire = True` if its values are immutable, and if
+decoding one takes longer than comparing its bytes with those of earlier values. Equal values are
+then often one object.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ class RepeatedValues:
         return data
 
     def decode(self, data: object) -> object:
-        """Return the value of packed bytes or, from a file, of a list of fields."""
+        """Return the value of packed bytes or of a list of fields, the form that files contain."""
         if type(data) is not bytes:
             return self._decode(data)
         found = self._values.get(data)

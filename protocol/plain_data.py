@@ -59,8 +59,8 @@ def pack(value: object) -> bytes:
 def unpack(data: bytes, limits: DecodeLimits = DEFAULT_LIMITS, *, typed: bool = False) -> object:
     """Decode msgpack to plain data: None, bool, int, float, str, bytes, lists and maps.
 
-    typed: `from_wire` follows, whose types bound the depth and refuse unsupported types; only the
-    size is checked here.
+    typed: check only the size here; the caller passes the result to `codec.from_wire`, where the
+        types of a dataclass's fields bound the depth and refuse every other type.
 
     Raises:
         CodecError: too long, too deep, too many items, an extension type, a key that is not a

@@ -2,7 +2,8 @@
 
 v1beta3 is v1 with other names for volume limits and with SelectorSpread. v1beta2 has no
 multiPoint: its default lists are merged with the profile's and written out, multiPoint off. Every
-change is noted for the user (`Notes`).
+change is noted for the user (`Notes`). `has_limits`, `limits_by_default`: NodeVolumeLimits, which
+replaces several plugins for volume limits, is enabled already.
 Upstream: pkg/scheduler/apis/config/v1beta2/{default_plugins,defaults}.go, v1beta3 alike.
 """
 

@@ -27,20 +27,20 @@ def v1_extenders(extenders: Iterable[Any], notes: Notes, problems: list[Problem]
 def _v1(extender: Any, path: str, notes: Notes, problems: list[Problem]) -> Any:  # noqa: ANN401
     if not isinstance(extender, dict):
         return extender
-    found = _with_v1_names(extender, V1Extender, path, notes)
-    if isinstance(found.get("tlsConfig"), dict):
+    renamed = _with_v1_names(extender, V1Extender, path, notes)
+    if isinstance(renamed.get("tlsConfig"), dict):
         where = f"{path}.tlsConfig"
-        found["tlsConfig"] = _with_v1_names(found["tlsConfig"], ExtenderTLSConfig, where, notes)
-    timeout = found.get("httpTimeout")
+        renamed["tlsConfig"] = _with_v1_names(renamed["tlsConfig"], ExtenderTLSConfig, where, notes)
+    timeout = renamed.get("httpTimeout")
     if timeout is None:
-        return found
+        return renamed
     where = f"{path}.httpTimeout"
     if isinstance(timeout, bool) or not isinstance(timeout, int) or timeout not in _INT64:
         problems.append(malformed(where, timeout, "must be an integer: nanoseconds, in a Policy"))
-        return found
-    found["httpTimeout"] = str(Duration(timeout))
-    notes.add(where, f"{timeout} (nanoseconds) → {found['httpTimeout']}")
-    return found
+        return renamed
+    renamed["httpTimeout"] = str(Duration(timeout))
+    notes.add(where, f"{timeout} (nanoseconds) → {renamed['httpTimeout']}")
+    return renamed
 
 
 def _with_v1_names(

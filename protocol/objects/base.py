@@ -122,16 +122,16 @@ def _only_text_or_number(value: object) -> object:
 IntOrString = Annotated[int | str, BeforeValidator(_only_text_or_number)]
 
 
-PART_CACHE_MAX_ENTRIES = 32768
+INTERNED_MAX_VALUES = 32768
 """Number of values of one field that are cached; a full cache is emptied."""
 
 
 class _Interned:
     """Validator that reads equal values once and returns the same object for all of them.
 
-    Pods of one template differ in little. Validating a part costs ten times as much as finding it
-    here, and the parts of a hundred thousand pods would take a gigabyte. Keys are exact bytes, so
-    that 1 does not equal True.
+    Pods of one template differ in few fields. Validating a value costs ten times as much as finding
+    it here, and separate values for a hundred thousand pods would take a gigabyte. Keys are exact
+    bytes, so that 1 does not equal True.
     """
 
     def __init__(self) -> None:
@@ -146,7 +146,7 @@ class _Interned:
             return handler(value)
         found = self._known.get(key)
         if found is None:
-            if len(self._known) >= PART_CACHE_MAX_ENTRIES:
+            if len(self._known) >= INTERNED_MAX_VALUES:
                 self._known.clear()
             found = self._known[key] = handler(value)
         return found
