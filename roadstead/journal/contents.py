@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from roadstead.facts.run_mark import BEGUN, RunMark
 from roadstead.facts.run_mark import FINISHED as ENDED
-from roadstead.journal.bound import BoundPods
+from roadstead.journal.bound_pods import BoundPods
 from roadstead.journal.columns import RecordColumns
 from roadstead.journal.disk import Disk
 from roadstead.journal.records import RecordKind

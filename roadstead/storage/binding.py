@@ -62,7 +62,7 @@ def candidates(
 ) -> tuple[VolumeFacts | None, list[VolumeFacts]]:
     """Return (volume whose claimRef names the claim, free volumes that fit it), on any node."""
     min_bytes, modes = claim.requested_bytes or 0, frozenset(claim.access_modes)
-    for volume in storage.index.naming(claim):
+    for volume in storage.index.volumes_naming(claim):
         is_usable = volume.capacity_bytes >= min_bytes and not volume.is_terminating
         if is_usable and _has_same_modes(volume, claim) and is_volume_bound_to_claim(volume, claim):
             return volume, []

@@ -65,7 +65,7 @@ class VolumeIndex:
         keys = self._free.get(storage_class, [])
         return [name for _, name in keys[bisect_left(keys, (min_bytes, "")) :]]
 
-    def naming(self, claim: ClaimFacts) -> list[VolumeFacts]:
+    def volumes_naming(self, claim: ClaimFacts) -> list[VolumeFacts]:
         """Return the volumes of a claim's class that name it, with any UID, smallest first."""
         owner = (claim.storage_class, claim.namespace, claim.name)
         return sorted(self._claimed.get(owner, {}).values(), key=_key)
