@@ -249,10 +249,10 @@ class FileJournal:
         self._disk.rename(NEW_SNAPSHOT, snapshot_name(self.last_lsn))
 
     def _remove_old(self) -> None:
-        found = find_files(self._disk)
-        keep = {found.snapshot, *(name for name, _ in found.segments)}
+        files = find_files(self._disk)
+        needed = {files.snapshot, *(name for name, _ in files.segments)}
         for name in self._disk.names():
-            if name.endswith((".segment", ".snapshot")) and name not in keep:
+            if name.endswith((".segment", ".snapshot")) and name not in needed:
                 self._disk.remove(name)
         self._disk.sync_names()
 

@@ -78,7 +78,7 @@ TABLE: TransitionTable[SenderState, SenderEvent] = TransitionTable(
 )
 
 DESTRUCTIVE = frozenset({StepKind.CUT, StepKind.RENAME, StepKind.REMOVE})
-"""Steps that change what is already in files: a part that was planned can no longer be read."""
+"""Steps that change what is already in files: parts planned to be sent can no longer be read."""
 
 DURABLE = DESTRUCTIVE | {StepKind.SYNC}
 """Steps whose results must be durable before the binder acknowledges anything after them."""
@@ -119,7 +119,8 @@ class CopySender:
         # Recorded steps that wait until all parts are sent.
         self._queue: deque[Step] = deque()
         self._waiting_bytes = 0
-        # (position, number of the journal's last record there), of positions that are not sent.
+        # (position after a SYNC or where catching up begins, the journal's last record there), for
+        # positions that are not sent yet.
         self._lsns: deque[tuple[int, int]] = deque()
 
     @property
@@ -291,7 +292,7 @@ class CopySender:
     def validate(self) -> None:
         """Check every invariant; raises AssertionError."""
         assert self.confirmed <= self.position, "more is confirmed than was recorded"
-        assert self.required <= self.position, "a later position is wanted than was recorded"
+        assert self.required <= self.position, "a later position is required than was recorded"
         waiting_bytes = sum(len(step.data) for step in self._queue)
         assert waiting_bytes == self._waiting_bytes <= self._max_waiting_bytes, "waiting bytes"
         if self.state in (SenderState.UNPAIRED, SenderState.FENCED):
