@@ -5,6 +5,9 @@ batch to batch. A number W: the same, with W workers that score new classes. Wit
 path is the reference path: the plugins decide. With the kernel it is pod by pod (`+kernel`) or in
 runs of pods (`+runs`). Tests compare the paths, also with recorded decisions of kube-scheduler
 (`scripts/parity.py`).
+
+As upstream, the rows that changed are snapshotted before each pod (`roadstead.nodes.snapshots`).
+The time of a snapshot is `NodeTable.arrived`, the number of nodes that were added until then.
 """
 
 from __future__ import annotations
@@ -215,6 +218,7 @@ class BatchPath(PlainPath):
         if isinstance(batch, PendingSearch):
             batch = self._batch_builder.searched(batch.run())
         elif isinstance(batch, ContinuingBatch):
+            # Such a batch decides over all nodes; only for it lists of the best rows are useful.
             self._use_lists(batch, pods)
         decisions: list[Decision] = []
         # Decisions of the kernel that are not returned yet, in reverse order.

@@ -100,8 +100,8 @@ class StorageState:
         """Apply changes in order; undo allocations that were made ahead and are not among them."""
         accepted = 0
         for change in changes:
-            # Most changes repeat allocations of `ahead`. Undone and applied again, these would be a
-            # change of each node, which every class would have to compare.
+            # Most changes repeat allocations of `ahead`. To undo these and apply them again would
+            # count their nodes as changed, and every class would have to compare them.
             if not (change.changes_only_devices and self.ahead.accept(change.device_claims)):
                 break
             accepted += 1
@@ -112,9 +112,11 @@ class StorageState:
     def apply(self, change: StorageChange) -> StorageChange:
         """Apply a change; return the change that undoes it. First `ahead` is undone."""
         self.ahead.undo()
-        before, created_claims = self.devices.apply(change.device_claims, change.removed_claims)
+        devices_before, created_claims = self.devices.apply(
+            change.device_claims, change.removed_claims
+        )
         if not (change.claims or change.volumes or change.removed):
-            return StorageChange(device_claims=before, removed_claims=created_claims)
+            return StorageChange(device_claims=devices_before, removed_claims=created_claims)
         claims = tuple(self.claims[each.key] for each in change.claims if each.key in self.claims)
         assert len(claims) == len(change.claims), "a claim that does not exist cannot change"
         names = (*(each.name for each in change.volumes), *change.removed)
@@ -130,7 +132,7 @@ class StorageState:
             self.index.add(volume)
         self.version += 1
         self._changed.append((self.version, tuple(each.key for each in change.claims)))
-        return StorageChange(claims, volumes, created, before, created_claims)
+        return StorageChange(claims, volumes, created, devices_before, created_claims)
 
     def _drop(self, name: str) -> None:
         known = self.volumes.pop(name, None)
