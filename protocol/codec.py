@@ -140,12 +140,12 @@ def _literal_decoder(allowed: tuple[object, ...]) -> _Coder:
 
 
 def _enum_decoder(hint: type[Enum]) -> _Coder:
-    known = {member.value: member for member in hint}
+    members = {member.value: member for member in hint}
 
     def decode(data: object) -> object:
-        if type(data) not in (str, int) or data not in known:
+        if type(data) not in (str, int) or data not in members:
             raise CodecError(f"want a {hint.__name__}, got {cut_short(data)}")
-        return known[data]
+        return members[data]
 
     return decode
 
@@ -242,12 +242,12 @@ def _location(cls: type, names: list[str], data: object) -> str:
     if not isinstance(data, (list, tuple)) or len(data) != len(names):
         return cls.__name__
     _, hints = _field_hints(cls)
-    wrong = [
+    refused = [
         name
         for name, hint, each in zip(names, hints, data, strict=True)
         if _is_refused(_decoder(hint), each)
     ]
-    return ".".join([cls.__name__, *wrong[:1]])
+    return ".".join([cls.__name__, *refused[:1]])
 
 
 def _is_refused(decode: _Coder, data: object) -> bool:

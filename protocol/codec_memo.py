@@ -33,9 +33,9 @@ def cached_encoder(encode: _Coder) -> _Coder:
     cache: Generations[int, tuple[object, object]] = Generations(CACHED_RECENT_VALUES)
 
     def code(value: object) -> object:
-        found = cache.get(id(value))
-        if found is not None:
-            return found[1]
+        cached = cache.get(id(value))
+        if cached is not None:
+            return cached[1]
         encoded = encode(value)
         # The value is kept, so that no other one gets its id.
         cache.put(id(value), (value, encoded))
@@ -71,9 +71,9 @@ class RepeatedValues:
 
     def encode(self, value: object) -> bytes:
         """Return the bytes of a value."""
-        found = self._packed.get(id(value))
-        if found is not None:
-            return found[1]
+        packed = self._packed.get(id(value))
+        if packed is not None:
+            return packed[1]
         data = self._pack(self._encode(value))
         # The value is kept, so that no other one gets its id.
         self._packed.put(id(value), (value, data))
@@ -86,10 +86,10 @@ class RepeatedValues:
         """Return the value of packed bytes or of a list of fields, the form that files contain."""
         if type(data) is not bytes:
             return self._decode(data)
-        found = self._values.get(data)
-        if found is None:
-            found = self._decode(self._unpack(data))
+        value = self._values.get(data)
+        if value is None:
+            value = self._decode(self._unpack(data))
             if len(data) <= CACHED_VALUE_MAX_BYTES:
-                self._values.put(data, found)
-                self._packed.put(id(found), (found, data))
-        return found
+                self._values.put(data, value)
+                self._packed.put(id(value), (value, data))
+        return value

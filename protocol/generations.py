@@ -30,12 +30,12 @@ class Generations(Generic[KeyT, ValueT]):
 
     def get(self, key: KeyT) -> ValueT | None:
         """Return the value of a key and count it as used; None if the key is unknown."""
-        found = self._new.get(key)
-        if found is None:
-            found = self._old.get(key)
-            if found is not None:
-                self.put(key, found)
-        return found
+        value = self._new.get(key)
+        if value is None:
+            value = self._old.get(key)
+            if value is not None:
+                self.put(key, value)
+        return value
 
     def put(self, key: KeyT, value: ValueT) -> None:
         """Add a value."""

@@ -90,13 +90,13 @@ def _refuse_extension(code: int, data: bytes) -> object:
 
 
 def _unique_keys(pairs: list[tuple[object, object]]) -> dict[object, object]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    unique = dict(pairs)
+    if len(unique) != len(pairs):
         raise CodecError("a map has the same key twice")
     # msgpack also accepts bytes, which `strict_map_key` allows.
-    if not all(type(key) is str for key in found):
+    if not all(type(key) is str for key in unique):
         raise CodecError("a key of a map is not text")
-    return found
+    return unique
 
 
 def _check_items_and_depth(value: object, limits: DecodeLimits) -> None:

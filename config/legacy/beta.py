@@ -47,8 +47,8 @@ def translate_beta2(
         _beta2_profile(profile, f"profiles[{i}]", notes, problems)
         for i, profile in enumerate(profiles)
     ]
-    kept = {key: value for key, value in document.items() if key not in ADDRESSES}
-    return {**kept, "apiVersion": API_VERSION, "profiles": translated}
+    unchanged = {key: value for key, value in document.items() if key not in ADDRESSES}
+    return {**unchanged, "apiVersion": API_VERSION, "profiles": translated}
 
 
 def translate_beta3(
@@ -137,7 +137,7 @@ def _enabled_names(plugin_set: PluginSet) -> set[str]:
 
 def _set_document(plugin_set: PluginSet) -> dict[str, Any]:
     lists = {"enabled": plugin_set.enabled, "disabled": plugin_set.disabled}
-    return {key: [_plugin(each) for each in listed] for key, listed in lists.items() if listed}
+    return {key: [_plugin(each) for each in plugins] for key, plugins in lists.items() if plugins}
 
 
 def _plugin(plugin: V1Plugin) -> dict[str, Any]:
@@ -148,5 +148,5 @@ def _plugin(plugin: V1Plugin) -> dict[str, Any]:
 def _profile_document(
     name: str | None, plugins: dict[str, Any], configs: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    named = {} if name is None else {"schedulerName": name}
-    return {**named, "plugins": plugins, "pluginConfig": configs}
+    name_entry = {} if name is None else {"schedulerName": name}
+    return {**name_entry, "plugins": plugins, "pluginConfig": configs}

@@ -44,15 +44,15 @@ def _v1(extender: Any, path: str, notes: Notes, problems: list[Problem]) -> Any:
 
 
 def _with_v1_names(
-    given: dict[str, Any], model: type[GoStruct], path: str, notes: Notes
+    mapping: dict[str, Any], model: type[GoStruct], path: str, notes: Notes
 ) -> dict[str, Any]:
     """Return the mapping with known keys in v1's spelling; unknown ones stay, and are refused."""
     names = [field.alias or name for name, field in model.model_fields.items()]
     spelling = {name.lower(): name for name in names}
     result: dict[str, Any] = {}
-    for key, value in given.items():
-        known = spelling.get(key.lower(), key)
-        if known != key:
-            notes.add(f"{path}.{key}", f"→ {known}")
-        result[known] = value
+    for key, value in mapping.items():
+        v1_name = spelling.get(key.lower(), key)
+        if v1_name != key:
+            notes.add(f"{path}.{key}", f"→ {v1_name}")
+        result[v1_name] = value
     return result

@@ -198,9 +198,9 @@ def _validated(
     try:
         scenario = Scenario.model_validate(document)
     except ValidationError as error:
-        found = _problems(error, document, origins, main)
-        source = found[0][0]
-        problems = [problem for each, problem in found if each == source]
+        problems_by_source = _problems(error, document, origins, main)
+        source = problems_by_source[0][0]
+        problems = [problem for each, problem in problems_by_source if each == source]
         raise ConfigError("decode", problems, source=source) from None
     return ScenarioFile(scenario, document, main, origins)
 
@@ -216,16 +216,16 @@ def _problems(
     paths = [_path_in(document, each) for each in details]
     # Paths below which there is an error.
     above = {path[:length] for path in paths for length in range(len(path))}
-    found: dict[KeyPath, tuple[str, Problem]] = {}
+    problem_at: dict[KeyPath, tuple[str, Problem]] = {}
     for each, path in zip(details, paths, strict=True):
         # An error below this path belongs to a type of the union that fits better.
         fits_worse = each["type"] in _TYPE_ERRORS and path in above
-        if path in found or fits_worse:
+        if path in problem_at or fits_worse:
             continue
         origin = origins.get(str(path[0]), main) if path else main
         line = line_of(origin.text, path)
-        found[path] = origin.source, replace(_problem(each, path), line=line)
-    return sorted(found.values(), key=lambda each: (each[0] != main.source, each[1].line))
+        problem_at[path] = origin.source, replace(_problem(each, path), line=line)
+    return sorted(problem_at.values(), key=lambda each: (each[0] != main.source, each[1].line))
 
 
 def _path_in(document: object, error: ErrorDetails) -> KeyPath:

@@ -96,9 +96,9 @@ def _read_resources(value: object) -> Mapping[str, Quantity]:
     """
     if type(value) is dict:
         try:
-            found = {key: parse_quantity(text) for key, text in value.items() if type(key) is str}
-            if len(found) == len(value) and all(each.unscaled >= 0 for each in found.values()):
-                return found
+            amounts = {key: parse_quantity(text) for key, text in value.items() if type(key) is str}
+            if len(amounts) == len(value) and all(each.unscaled >= 0 for each in amounts.values()):
+                return amounts
         except (QuantityError, TypeError, AttributeError):
             pass
     return _RESOURCES.validate_python(value, strict=True)
@@ -144,12 +144,12 @@ class _Interned:
             key = marshal.dumps(cast("Any", value), 2)
         except ValueError:
             return handler(value)
-        found = self._known.get(key)
-        if found is None:
+        validated = self._known.get(key)
+        if validated is None:
             if len(self._known) >= INTERNED_MAX_VALUES:
                 self._known.clear()
-            found = self._known[key] = handler(value)
-        return found
+            validated = self._known[key] = handler(value)
+        return validated
 
 
 def interned() -> WrapValidator:

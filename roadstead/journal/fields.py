@@ -93,10 +93,10 @@ class FactsBuilder:
     """
 
     def __init__(self, written: Fields) -> None:
-        named = {each.__name__: each for each in FACTS}
-        self._facts = [named[each] for each in _all_known("facts", written.facts, named)]
-        known = {each.value: each for each in RecordKind}
-        self.kinds = [known[each] for each in _all_known("records", written.kinds, known)]
+        class_of = {each.__name__: each for each in FACTS}
+        self._facts = [class_of[each] for each in _all_known("facts", written.facts, class_of)]
+        kind_of = {each.value: each for each in RecordKind}
+        self.kinds = [kind_of[each] for each in _all_known("records", written.kinds, kind_of)]
         classes = dict(written.classes)
         self._adapters = [_adapter(each, classes) for each in self._facts]
 

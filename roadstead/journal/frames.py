@@ -100,12 +100,12 @@ class FactsTable:
         """
         if facts is None:
             return NO_FACTS
-        found = self.numbers.get(facts)
-        if found is None:
-            found = self.numbers[facts] = len(self.facts)
+        number = self.numbers.get(facts)
+        if number is None:
+            number = self.numbers[facts] = len(self.facts)
             self.facts.append(facts)
             new_facts.append((FACTS.index(type(facts)), pack(to_wire(facts))))
-        return found
+        return number
 
     def add(self, kind: int, data: bytes) -> None:
         """Add facts that a frame defines. FrameError, or the codec's error, if they are invalid."""
@@ -257,10 +257,10 @@ def later_frames(
     raw = bytes(data[offset:])
     start = raw.find(mark)
     while start >= 0:
-        found = read_frame(data, offset + start)
-        if found is not None:
-            yield found
-        start = raw.find(mark, start + 1 if found is None else found.end - offset)
+        later = read_frame(data, offset + start)
+        if later is not None:
+            yield later
+        start = raw.find(mark, start + 1 if later is None else later.end - offset)
 
 
 def decode(frame: Frame, table: FactsTable) -> RecordColumns:

@@ -228,12 +228,12 @@ class CopyReceiver:
             raise OSError(
                 f"{step.name} has {file.size()} bytes, and the journal goes on at {step.offset}"
             )
-        rest = memoryview(step.data)
-        while rest:
-            written = file.write(rest)
+        remaining = memoryview(step.data)
+        while remaining:
+            written = file.write(remaining)
             if written <= 0:
                 raise OSError(f"{step.name} takes no more bytes")
-            rest = rest[written:]
+            remaining = remaining[written:]
         self._unsynced.add(step.name)
 
     def _open(self, name: str) -> DiskFile:

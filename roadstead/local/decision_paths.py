@@ -332,10 +332,10 @@ class WorkersPath(BatchPath):
 
     def _use_lists(self, batch: ContinuingBatch, pods: Sequence[PodInCycle]) -> None:
         """Have workers list their best rows of new classes."""
-        new, compiled_kernel = batch.unlisted(pods), self._batch_builder.compiled_kernel
-        if not new or compiled_kernel is None:
+        unlisted, compiled_kernel = batch.unlisted(pods), self._batch_builder.compiled_kernel
+        if not unlisted or compiled_kernel is None:
             return
-        best = self._workers.list_best(new, batch.tie_break_hashes(new), compiled_kernel)
+        best = self._workers.list_best(unlisted, batch.tie_break_hashes(unlisted), compiled_kernel)
         if best is not None:
             batch.use_lists(best, len(pods))
 

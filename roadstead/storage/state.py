@@ -83,12 +83,12 @@ class StorageState:
 
     def migrated_nodes(self, plugin: str) -> frozenset[str]:
         """Return the nodes on which an in-tree plugin's volumes have the node affinity of CSI."""
-        found = self._migrated_nodes.get(plugin)
-        if found is None:
+        migrated = self._migrated_nodes.get(plugin)
+        if migrated is None:
             nodes = self.csi_nodes.values()
             names = (each.name for each in nodes if translates_topology(plugin, each.migrated))
-            found = self._migrated_nodes[plugin] = frozenset(names)
-        return found
+            migrated = self._migrated_nodes[plugin] = frozenset(names)
+        return migrated
 
     def claims_changed_since(self, version: int) -> set[str] | None:
         """Return the keys of claims that changed after a version; None if the log is too short."""
@@ -135,9 +135,9 @@ class StorageState:
         return StorageChange(claims, volumes, created, devices_before, created_claims)
 
     def _drop(self, name: str) -> None:
-        known = self.volumes.pop(name, None)
-        if known is not None:
-            self.index.remove(known)
+        volume = self.volumes.pop(name, None)
+        if volume is not None:
+            self.index.remove(volume)
 
     def validate(self) -> None:
         """Assert that no two claims name one volume, and that the free-volume index is current."""

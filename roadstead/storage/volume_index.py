@@ -75,8 +75,8 @@ class VolumeIndex:
         try:
             return self._only_label[volume.name]
         except KeyError:
-            found = self._only_label[volume.name] = _only_label(volume.node_terms)
-            return found
+            label = self._only_label[volume.name] = _only_label(volume.node_terms)
+            return label
 
 
 def _key(volume: VolumeFacts) -> _Key:
