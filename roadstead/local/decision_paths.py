@@ -105,7 +105,8 @@ class DecisionPath(Protocol):
 
     def nominate(self, node_name: str, facts: PodFacts) -> None: ...
 
-    def withdraw(self, node_name: str, facts: PodFacts) -> None: ...
+    def withdraw(self, node_name: str, facts: PodFacts) -> None:
+        """End one nomination, if there is one."""
 
     def prepare(self, identity: PodIdentity, facts: PodFacts) -> PodInCycle:
         """Return the pod with its class, at its first attempt, to be explained or decided."""
@@ -216,6 +217,7 @@ class BatchPath(PlainPath):
         pods = self._batch_builder.next_batch(pods)
         batch = self._batch_builder.begin(pods)
         if isinstance(batch, PendingSearch):
+            # Extenders are called here, before Score.
             batch = self._batch_builder.searched(batch.run())
         elif isinstance(batch, ContinuingBatch):
             # Such a batch decides over all nodes; only for it lists of the best rows are useful.
@@ -227,6 +229,7 @@ class BatchPath(PlainPath):
             take_snapshot(table, table.arrived)
             if not run:
                 run = batch.decide_by_kernel(pods[len(decisions) :])[::-1]
+                # The kernel places pods on its own arrays; `flush` adds them to the table.
                 batch.flush()
                 # All pods of the run are placed already, but for snapshots the row of each changes
                 # only at its turn.
@@ -243,6 +246,7 @@ class BatchPath(PlainPath):
                 # the later decisions of its run without this change.
                 self._undo(run, decision.node_name)
                 break
+        # The next batch is shorter if this one ended early.
         self._batch_builder.record_length(len(pods), len(decisions))
         assert decisions, "a fresh batch decides at least one pod"
         for each in decisions:

@@ -1,6 +1,7 @@
 """LocalWorkers: the workers of one decision path, in its process.
 
-Their answers are packed and unpacked as messages are.
+Each has a `Scorer`, which evaluates new classes on its rows, and a `Ranker`, which lists the best
+of its rows. Their answers are packed and unpacked as messages are.
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ class LocalWorkers:
         return self._parts.merge_answers(answers, touched, len(pods)) or []
 
     def _score_answer(self, scorer: Scorer, classes: Sequence[bytes]) -> ScoreAnswer:
-        columns = tuple(scorer.columns(each, len(self._table)) for each in classes)
+        columns = tuple(scorer.columns(each, node_count=len(self._table)) for each in classes)
         answer = ScoreAnswer(
             seq=0, rows=len(scorer.table), digest=scorer.digest, touched=b"", classes=columns
         )

@@ -94,6 +94,7 @@ class LocalRun:
         self.binder = binder or build_binder(plan, journal or NullJournal())
         self.state = state or build_cluster_state(plan)
         self._on_report = on_report
+        # members: the pods of gangs, for the plugin Coscheduling.
         classes, members = PodClasses(), GroupMembers()
         self.profiles = profiles = build_profiles(plan, classes, members=members)
         self.nodes = LocalNodes(self.state, classes, settings)

@@ -1,9 +1,9 @@
 """The dry run: find the victims without which a pod would fit, on nodes where evictions may help.
 
-On a copy of a node's row, all pods of lower priority are removed. If the preemptor still does not
-fit, the node is no candidate. Otherwise the removed pods are added back one by one: first those
-whose eviction would violate a disruption budget, then the others, each group in order of
-importance. A pod with which the preemptor does not fit is removed again: it is a victim.
+On a copy of a node's row (`RowOverlay`), all pods of lower priority are removed. If the preemptor
+still does not fit, the node is no candidate. Otherwise the removed pods are added back one by one:
+first those whose eviction would violate a disruption budget, then the others, each group in order
+of importance. A pod with which the preemptor does not fit is removed again: it is a victim.
 
 The filters run for many rows at once, in as many rounds as the fullest row has pods of lower
 priority. The `Evaluation` of the preemptor's class has the filters' result for each row, a code:
@@ -63,6 +63,7 @@ def dry_run(
     rows = evaluation.helpful_rows()
     names, hashes = table.columns.names, table.columns.name_hash[rows]
     rows = rows[in_order([names[row] for row in rows.tolist()], request.pod_hash, hashes)]
+    # Cached results of other budgets are dropped.
     evaluation.dry_runs.use(budgets)
     outcome = _Outcome()
     for start in range(0, len(rows), ROWS_PER_STEP):
@@ -193,6 +194,7 @@ class _RowsDryRun:
         self._removable = removable
         self._budgets = budgets
         self._names = [evaluation.table.columns.names[row] for row in rows.tolist()]
+        # (row, class, number of pods to add; -1 removes one).
         self._overlay.move(
             (row, pod.pod_class, -1) for row, pods in enumerate(removable) for pod in pods
         )
