@@ -212,7 +212,7 @@ class CopySender:
         return Step(step.kind, step.name, offset=step.offset, data=first)
 
     def answered(self, answer: CopyState) -> None:
-        """Apply the copy's answer to the message that was sent last; ignore a repeated answer."""
+        """Apply the copy's answer to the unanswered message; ignore it if there is none."""
         if self.state is SenderState.FENCED or self._sent is None:
             return
         if answer.epoch > self._pairing[0]:
