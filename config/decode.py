@@ -33,7 +33,7 @@ _RULES: Final = {
 }
 # Fields whose values are never shown.
 _SECRET: Final = frozenset({"keyData"})
-# By pydantic's name of a bound: its words.
+# By pydantic's name of a bound: the words for it in a rule.
 _LIMITS: Final = {"le": "at most", "ge": "at least", "gt": "above"}
 # By bound of an integer type of Go: its bits.
 _INTEGER_BITS: Final[dict[object, int]] = {2**31 - 1: 32, -(2**31): 32, 2**63 - 1: 64, -(2**63): 64}

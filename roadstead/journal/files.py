@@ -41,10 +41,10 @@ SNAPSHOT_FRAME_RECORDS = 4096
 class FileJournal:
     """A journal in a folder. Read all of `recovered()` before the first `append`.
 
-    tail: the torn bytes that were cut when it was opened. written_bytes: of records, since then.
-    grown_bytes: of records, since then or since the last snapshot. syncs: calls of fsync for
-    records. last_lsn, durable_lsn: the last record that was appended, and the last that was
-    flushed. epoch: of this writer.
+    tail: the torn bytes that were cut when it was opened. written_bytes: bytes of records that were
+    written since it was opened. grown_bytes: those since the last snapshot. syncs: calls of fsync
+    for records. last_lsn, durable_lsn: the last record that was appended, and the last that was
+    flushed. epoch: number of this opening, one higher than any before.
 
     Raises JournalError if the folder is in use, damaged, or cannot be written.
     """

@@ -160,8 +160,8 @@ class CopySender:
         return self._sent
 
     def _is_due(self) -> bool:
-        # Else, steps for which no caller waits (a FLUSHED frame, which marks what is durable) are
-        # sent with later ones.
+        # If the copy has everything that must be durable, no caller waits for the other steps (a
+        # FLUSHED frame, which marks what is durable): they are sent with later ones.
         return self.state is SenderState.CATCHING_UP or not self.is_confirmed
 
     def _next_write(self) -> CopyWrite:

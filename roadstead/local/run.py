@@ -100,6 +100,7 @@ class LocalRun:
         self.nodes = LocalNodes(self.state, classes, settings)
         self.cache = SchedulerCache(self.state, self.nodes)
         self.queue = build_queue(plan)
+        # All profiles have the same storage.
         self._volumes = SchedulerVolumes(next(iter(profiles.values())).storage)
         node_search = build_node_search(plan, caller_of)
         self.scheduler = Scheduler(
@@ -296,7 +297,7 @@ class LocalRun:
             self.cache.deallocate((n.deallocates, n.uid) for n in need.nominations)
             self.cache.nominate(pods, nodes, preempts, need.evicted)
         storage = self.state.volumes.changes_since(need.known_changes)
-        # No number of a change: all changes are on the scheduler's table at once.
+        # seq: the change that the table must reach before the answer is used. It has all changes.
         return CacheAnswer(refused, seq=0, volumes=bound, storage=storage)
 
     def _bind(self, need: BindPods) -> BindAnswers:
