@@ -205,7 +205,7 @@ def _check_node_label(
 
 
 def _args(configs: list[PluginConfig], enabled: set[str], path: str) -> dict[str, PluginArgs]:
-    """Return plugin → arguments. enabled: without names that no plugin has."""
+    """Return plugin → arguments. enabled: names of the enabled plugins that exist."""
     typed: dict[str, PluginArgs] = {}
     for i, config in enumerate(configs):
         # As upstream, arguments of an in-tree plugin that is not enabled have no effect.

@@ -48,8 +48,8 @@ class RepeatedValues:
     """Coder of the values of one class: in a message, each value is a string of packed bytes.
 
     encode, decode: value to list of fields and back. pack, unpack: such lists to bytes and back.
-    Equal bytes are unpacked to one object; if they were packed here, to the packed object. Bytes
-    are kept with their object, so that it is packed at most once.
+    Equal bytes are unpacked to one object: that from which this process packed them, if it did.
+    Bytes are kept with their object, so that it is packed at most once.
     """
 
     __slots__ = ("_decode", "_encode", "_pack", "_packed", "_unpack", "_values")

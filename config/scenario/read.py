@@ -46,8 +46,8 @@ class ScenarioFile:
 
     main: the file that was read first; it may extend others. named_files: path in the document,
     such as `fleet[0].trace` → file that it names, in the order of the calls of `existing_file`.
-    A resumed run reads copies in its folder instead of these files. copies: path in the document →
-    its copies. original_names: copy → name of the original file.
+    copies: path in the document → copies in the folder of a run, which are read instead of the
+    files that the document names. original_names: copy → name of the original file.
     """
 
     scenario: Scenario

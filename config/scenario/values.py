@@ -35,7 +35,7 @@ class DocumentedAs:
 
 @dataclass(frozen=True, slots=True)
 class Percentage:
-    """Hundredths of a percent."""
+    """A percentage in basis points, hundredths of a percent."""
 
     basis_points: int
 

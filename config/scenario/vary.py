@@ -106,9 +106,9 @@ def path_of(document: Mapping[str, object], key: str) -> KeyPath:
 
 
 def _part(value: object, key: str) -> str:
-    """Return the first part of a key that ends with a dot; names of the value may have dots, too.
+    """Return the first part of a key: the name of a key or entry of `value`, which may have dots.
 
-    Of several names with which the key begins, the longest.
+    Of several names that fit, the longest. The key ends with a dot.
     """
     part = key.partition(".")[0]
     if isinstance(value, dict):

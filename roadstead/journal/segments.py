@@ -235,8 +235,8 @@ class Reader:
             return
         layout = format_1 if end.header.format == 1 else frames
         frame_format = (layout.frame_at, layout.MARK)
-        # The search begins at `offset`: a whole frame there has the digest of other frames than those
-        # before it, which shows that some are missing.
+        # The search begins at `offset`: a whole frame there has the digest of other frames than
+        # those before it, which shows that some are missing.
         for later in later_frames(data, offset, *frame_format):
             if later.confirms(offset, end.next_lsn, file_id):
                 why = f"record {end.next_lsn} was durable: a frame after it shows that"

@@ -52,7 +52,7 @@ ROWS_PER_STEP = 128
 def dry_run(
     evaluation: Evaluation, request: DryRun, budgets: Sequence[DisruptionBudget]
 ) -> DryRunResult:
-    """Try rows in the order of `request` until `request.size` candidates are found.
+    """Try rows in the order of `request` until it has enough candidates (`are_enough`).
 
     evaluation: of the preemptor's class; it must be up to date.
     """
