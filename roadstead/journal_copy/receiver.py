@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import StrEnum
 
-from roadstead.journal.disk import Disk, DiskFile
+from roadstead.journal.disk import Disk, DiskFile, append_all
 from roadstead.journal.records import JournalError
 from roadstead.journal_copy.folder import INCOMPLETE, copied_files, copied_names, is_copied
 from roadstead.journal_copy.messages import (
@@ -228,12 +228,8 @@ class CopyReceiver:
             raise OSError(
                 f"{step.name} has {file.size()} bytes, and the journal goes on at {step.offset}"
             )
-        remaining = memoryview(step.data)
-        while remaining:
-            written = file.write(remaining)
-            if written <= 0:
-                raise OSError(f"{step.name} takes no more bytes")
-            remaining = remaining[written:]
+        for _ in append_all(file, step.data):
+            pass
         self._unsynced.add(step.name)
 
     def _open(self, name: str) -> DiskFile:
