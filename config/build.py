@@ -145,8 +145,8 @@ def _profile(
 ) -> ProfileConfig:
     assert profile.plugins is not None, "defaults come before building"
     assert profile.scheduler_name is not None
-    needed = {name for name in enabled_names(profile.plugins) if name in points_of}
-    args = _args(profile.plugin_config or [], needed, path)
+    enabled = {name for name in enabled_names(profile.plugins) if name in points_of}
+    args = _args(profile.plugin_config or [], enabled, path)
     try:
         order = expand(profile.plugins, points_of)
     except ExpansionError as error:
@@ -204,12 +204,12 @@ def _check_node_label(
         raise _BuildError(where, f'initializing plugin "{_NODE_LABEL}": {text}', panics=True)
 
 
-def _args(configs: list[PluginConfig], needed: set[str], path: str) -> dict[str, PluginArgs]:
-    """Return plugin → arguments. needed: the existing plugins that are enabled."""
+def _args(configs: list[PluginConfig], enabled: set[str], path: str) -> dict[str, PluginArgs]:
+    """Return plugin → arguments. enabled: names of the enabled plugins that exist."""
     typed: dict[str, PluginArgs] = {}
     for i, config in enumerate(configs):
         # As upstream, arguments of an in-tree plugin that is not enabled have no effect.
-        if config.args is None or (config.name in IN_TREE_POINTS and config.name not in needed):
+        if config.args is None or (config.name in IN_TREE_POINTS and config.name not in enabled):
             continue
         if isinstance(config.args, V1NodeResourcesFitArgs):
             _check_fit(config.args, f"{path}.pluginConfig[{i}].args")
@@ -235,10 +235,10 @@ def _different_queue_sort(profiles: list[ProfileConfig]) -> str:
     """Return why the last profile cannot share a queue with the first; empty if it can."""
     first, last = profiles[0], profiles[-1]
     # `_check_queue_sort_and_bind` has found exactly one plugin in each.
-    (wanted,), (found,) = first.at("queueSort"), last.at("queueSort")
-    if wanted.name != found.name:
-        names = f'"{found.name}", first: "{wanted.name}"'
+    (first_plugin,), (last_plugin,) = first.at("queueSort"), last.at("queueSort")
+    if first_plugin.name != last_plugin.name:
+        names = f'"{last_plugin.name}", first: "{first_plugin.name}"'
         return f'different queue sort plugins for profile "{last.scheduler_name}": {names}'
-    if first.args.get(wanted.name) != last.args.get(found.name):
+    if first.args.get(first_plugin.name) != last.args.get(last_plugin.name):
         return f'different queue sort plugin args for profile "{last.scheduler_name}"'
     return ""

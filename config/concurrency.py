@@ -164,15 +164,15 @@ def exact_error(schedulers: int | Mapping[str, int]) -> str:
     )
 
 
-def raise_contradictions(found: list[Contradiction]) -> None:
+def raise_contradictions(contradictions: list[Contradiction]) -> None:
     """Raise pydantic's error for settings that contradict each other, each with its field."""
-    if found:
+    if contradictions:
         details = [
             InitErrorDetails(
                 type=PydanticCustomError("contradiction", "{rule}", {"rule": rule}),
                 loc=(field,),
                 input=value,
             )
-            for field, value, rule in found
+            for field, value, rule in contradictions
         ]
         raise ValidationError.from_exception_data("Settings", details)

@@ -1,6 +1,6 @@
-"""Conversion of v1 documents with defaults (`config.schema`) to the types that the core reads.
+"""Conversion of v1 documents with defaults (`config.schema`) to the types that schedulers read.
 
-The types of the core are in `config.model` and `config.plugin_args`.
+These types are in `config.model` and `config.plugin_args`.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ _CONVERTERS: Final[dict[type, Callable[[Any], PluginArgs]]] = {
 
 
 def to_extender(extender: V1Extender) -> ExtenderConfig:
-    """Convert one extender for the core."""
+    """Convert one extender to the form that schedulers read."""
     return ExtenderConfig(
         url_prefix=extender.url_prefix,
         filter_verb=extender.filter_verb,
@@ -162,7 +162,7 @@ def to_scheduler_config(
     profiles: tuple[ProfileConfig, ...],
     extenders: tuple[ExtenderConfig, ...],
 ) -> SchedulerConfig:
-    """Convert the configuration for the core."""
+    """Convert the configuration to the form that schedulers read."""
     return SchedulerConfig(
         profiles=profiles,
         percentage_of_nodes_to_score=_defaulted(config.percentage_of_nodes_to_score),

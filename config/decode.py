@@ -33,7 +33,7 @@ _RULES: Final = {
 }
 # Fields whose values are never shown.
 _SECRET: Final = frozenset({"keyData"})
-# By pydantic's name of a bound: its words.
+# By pydantic's name of a bound: the words for it in a rule.
 _LIMITS: Final = {"le": "at most", "ge": "at least", "gt": "above"}
 # By bound of an integer type of Go: its bits.
 _INTEGER_BITS: Final[dict[object, int]] = {2**31 - 1: 32, -(2**31): 32, 2**63 - 1: 64, -(2**63): 64}
@@ -67,8 +67,8 @@ def _check_type(document: object, source: str) -> None:
 
     if document is not None and not isinstance(document, dict):
         raise refusal("", f"must be a mapping of kind {KIND}", document)
-    found = document or {}
-    kind, version = found.get("kind"), found.get("apiVersion")
+    mapping = document or {}
+    kind, version = mapping.get("kind"), mapping.get("apiVersion")
     if not kind:
         raise refusal("kind", f"is missing (want {KIND})", None)
     if not version:
@@ -100,9 +100,9 @@ def _decode_args(
     if model is None:
         return config
     args = {} if config.args is None else config.args
-    wrong = _wrong_args_type(config.name, args, f"{path}.args")
-    if wrong is not None:
-        problems.append(wrong)
+    type_problem = _wrong_args_type(config.name, args, f"{path}.args")
+    if type_problem is not None:
+        problems.append(type_problem)
         return config
     try:
         typed = decode_as(model, args, f"{path}.args", "")
@@ -138,9 +138,9 @@ def validation_problems(error: ValidationError, path: str) -> list[Problem]:
     """Translate pydantic's errors to problems, each with its field below `path`."""
     # A value of the wrong type stops Go's decoder; unknown fields are reported after it.
     ordered = sorted(
-        error.errors(include_url=False), key=lambda found: found["type"] == "extra_forbidden"
+        error.errors(include_url=False), key=lambda detail: detail["type"] == "extra_forbidden"
     )
-    return [_problem(found, path) for found in ordered]
+    return [_problem(detail, path) for detail in ordered]
 
 
 def _problem(error: ErrorDetails, path: str) -> Problem:

@@ -3,7 +3,7 @@
 Upstream: pkg/scheduler/apis/config/v1/defaults.go, component-base/config/v1alpha1/defaults.go.
 As with the default feature gates of 1.34.1, `shape` of VolumeBindingArgs stays unset, and
 `filterTimeout` of DynamicResourcesArgs is set. `config.schema` has the document as written (its
-types are those with the prefix V1), `config.model` the form that the core reads.
+types are those with the prefix V1), `config.model` the form that schedulers read.
 """
 
 from __future__ import annotations

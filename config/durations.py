@@ -40,11 +40,11 @@ class Duration:
         if ns < _UNIT_NS["s"]:
             unit = next((u for u in ("ms", "µs", "ns") if ns >= _UNIT_NS[u]), "s")
             return f"{sign}{_decimal(ns, _UNIT_NS[unit])}{unit}"
-        hours, rest = divmod(ns, _UNIT_NS["h"])
-        minutes, rest = divmod(rest, _UNIT_NS["m"])
+        hours, rest_ns = divmod(ns, _UNIT_NS["h"])
+        minutes, rest_ns = divmod(rest_ns, _UNIT_NS["m"])
         text = f"{hours}h" if hours else ""
         text += f"{minutes}m" if hours or minutes else ""
-        return f"{sign}{text}{_decimal(rest, _UNIT_NS['s'])}s"
+        return f"{sign}{text}{_decimal(rest_ns, _UNIT_NS['s'])}s"
 
 
 def parse_duration(text: str) -> Duration:
@@ -79,6 +79,6 @@ def _parse(text: str, pattern: re.Pattern[str], problem: str) -> Duration:
 
 def _decimal(value: int, unit: int) -> str:
     """Return value / unit in decimal notation; unit: a power of ten."""
-    whole, rest = divmod(value, unit)
-    fraction = str(rest).zfill(len(str(unit)) - 1).rstrip("0") if rest else ""
+    whole, remainder = divmod(value, unit)
+    fraction = str(remainder).zfill(len(str(unit)) - 1).rstrip("0") if remainder else ""
     return f"{whole}.{fraction}" if fraction else str(whole)

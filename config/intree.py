@@ -67,7 +67,7 @@ IN_TREE_POINTS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
 """In-tree plugin → its extension points, in the default order of plugins."""
 
 DEVICE_CLAIMS_PLUGIN: Final = "DynamicResources"
-"""The plugin that reserves claims of devices: the binder refuses a reservation in its name."""
+"""The plugin for claims of devices, which the binder names if it refuses to reserve a claim."""
 
 OPTIONAL_POINTS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
     {

@@ -18,11 +18,11 @@ def line_of(text: str, path: Sequence[str | int]) -> int:
     """
     lines = _lines_of(text)
     node, line = lines.root, 0
-    for part in path:
-        found = lines.below(node, part)
-        if found is None:
+    for key in path:
+        child = lines.child(node, key)
+        if child is None:
             break
-        line, node = found
+        line, node = child
     return line
 
 
@@ -39,21 +39,22 @@ class _LineIndex:
 
     def __init__(self, root: yaml.Node | None) -> None:
         self.root = root
-        # For each mapping that was asked for, since a large one may have an error at every key.
+        # Per mapping, on its first use: line and value of each key. Built once, because a large
+        # mapping may have an error at every key.
         self._keys: dict[yaml.Node, dict[object, tuple[int, yaml.Node]]] = {}
 
-    def below(self, node: yaml.Node | None, part: str | int) -> tuple[int, yaml.Node] | None:
-        """Return the line and the node of a part of a mapping or list."""
-        if isinstance(node, yaml.MappingNode) and isinstance(part, str):
+    def child(self, node: yaml.Node | None, key: str | int) -> tuple[int, yaml.Node] | None:
+        """Return line and node of a key of a mapping or an index of a list; None if it has none."""
+        if isinstance(node, yaml.MappingNode) and isinstance(key, str):
             if node not in self._keys:
                 self._keys[node] = {
                     # Of a key that is twice, the first one.
-                    key.value: (key.start_mark.line + 1, value)
-                    for key, value in reversed(node.value)
-                    if isinstance(key, yaml.ScalarNode)
+                    key_node.value: (key_node.start_mark.line + 1, value)
+                    for key_node, value in reversed(node.value)
+                    if isinstance(key_node, yaml.ScalarNode)
                 }
-            return self._keys[node].get(part)
-        if isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
-            item = node.value[part]
+            return self._keys[node].get(key)
+        if isinstance(node, yaml.SequenceNode) and isinstance(key, int) and key < len(node.value):
+            item = node.value[key]
             return item.start_mark.line + 1, item
         return None

@@ -37,8 +37,8 @@ class LoadedConfig:
     """A configuration that passed every stage.
 
     `document` is the document with all defaults, as `kube-scheduler --write-config-to` would print
-    it (plain values, keys sorted); `config` is what the core reads. `notes`: how each part of an
-    older document was translated.
+    it (plain values, keys sorted); `config` is its form for schedulers. `notes`: how each part of
+    an older document was translated.
     """
 
     config: SchedulerConfig

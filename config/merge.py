@@ -52,10 +52,10 @@ def merge_set(default: PluginSet, custom: PluginSet) -> PluginSet:
     """Override the default set of one extension point by the custom one."""
     disabled = {plugin.name for plugin in custom.disabled or ()}
     overrides = {plugin.name: plugin for plugin in custom.enabled or ()}
-    kept = [] if ALL in disabled else default.enabled or []
-    kept = [plugin for plugin in kept if plugin.name not in disabled]
-    replaced = {plugin.name for plugin in kept} & set(overrides)
-    enabled = [overrides.get(plugin.name, plugin) for plugin in kept]
+    not_disabled = [] if ALL in disabled else default.enabled or []
+    not_disabled = [plugin for plugin in not_disabled if plugin.name not in disabled]
+    replaced = {plugin.name for plugin in not_disabled} & set(overrides)
+    enabled = [overrides.get(plugin.name, plugin) for plugin in not_disabled]
     # Of a name listed twice only the later entry replaces the default; the earlier one is added,
     # so that `expand` refuses the name, as upstream does.
     last_index = {plugin.name: i for i, plugin in enumerate(custom.enabled or ())}
@@ -84,7 +84,7 @@ def expand(plugins: Plugins, points_of: Mapping[str, frozenset[str]]) -> dict[st
 def _check_plugins_listed(
     point: str, listed: Iterable[V1Plugin], points_of: Mapping[str, frozenset[str]]
 ) -> None:
-    seen: set[str] = set()
+    earlier_names: set[str] = set()
     for plugin in listed:
         points = points_of.get(plugin.name)
         if points is None:
@@ -92,9 +92,9 @@ def _check_plugins_listed(
         if point not in points:
             text = f'plugin "{plugin.name}" does not extend {INTERFACE_NAMES[point]} plugin'
             raise ExpansionError(text, point)
-        if plugin.name in seen:
+        if plugin.name in earlier_names:
             raise _listed_twice_error(point, plugin.name)
-        seen.add(plugin.name)
+        earlier_names.add(plugin.name)
 
 
 def _order(

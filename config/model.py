@@ -1,4 +1,4 @@
-"""The configuration as the core reads it: checked, defaulted, multiPoint already expanded.
+"""The configuration as queue and schedulers read it: checked, defaulted, multiPoint expanded.
 
 Upstream: pkg/scheduler/apis/config/types.go after framework construction.
 """
@@ -102,8 +102,8 @@ class SchedulerConfig:
         """
         common = self.percentage_of_nodes_to_score if self.percentage_is_set else 100
         own = {p.scheduler_name: p.percentage_of_nodes_to_score for p in self.profiles}
-        found = {name: common if each is None else each for name, each in own.items()}
-        return {name: percentage for name, percentage in found.items() if percentage < 100}
+        percentages = {name: common if each is None else each for name, each in own.items()}
+        return {name: percentage for name, percentage in percentages.items() if percentage < 100}
 
     def profile(self, scheduler_name: str) -> ProfileConfig | None:
         """Return the profile of this name; None if its pods belong to another scheduler."""

@@ -1,4 +1,4 @@
-"""Arguments of the in-tree plugins as the core reads them: validated, every default filled in.
+"""Arguments of the in-tree plugins as the plugins read them: validated, defaults filled in.
 
 Times are in seconds, weights and shape points are plain integers as upstream counts them.
 Upstream: pkg/scheduler/apis/config/types_pluginargs.go, defaults of v1/defaults.go.
@@ -100,7 +100,10 @@ class PodTopologySpreadArgs:
 
 @dataclass(frozen=True, slots=True)
 class DefaultPreemptionArgs:
-    """Arguments of DefaultPreemption: a dry run tries the larger of the two numbers of nodes."""
+    """Arguments of DefaultPreemption: the larger number of candidates ends a dry run.
+
+    min_candidate_nodes_percentage: as a percentage of all nodes.
+    """
 
     min_candidate_nodes_percentage: int = 10
     min_candidate_nodes_absolute: int = 100

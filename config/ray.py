@@ -1,4 +1,4 @@
-"""Settings of Ray: which Ray a run uses, and where on a Ray cluster its processes run."""
+"""Settings of Ray: which Ray cluster a run uses, and on which of its nodes the processes run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LOCAL: Final = "local"
 AUTO: Final = "auto"
 
 ADDRESS_VARIABLE: Final = "RAY_ADDRESS"
-"""Environment variable with the address of the Ray to join; Ray sets it for a job."""
+"""Environment variable with the address of the Ray cluster to join; Ray sets it for a job."""
 
 MAX_PORT: Final = 65_535
 
@@ -24,7 +24,7 @@ _CLIENT, _DASHBOARD = "ray://", ("http://", "https://")
 
 
 def check_address(address: str) -> str:
-    """Return the address of a Ray. ValueError for one that a run cannot join, with the remedy."""
+    """Return the address of a Ray cluster. ValueError, with a remedy, if a run cannot join it."""
     if address.startswith(_CLIENT):
         raise ValueError(
             "is an address of Ray Client, which a run cannot use: run the command on a node of "
@@ -36,8 +36,10 @@ def check_address(address: str) -> str:
             "the HOST:PORT of the head, auto, or local"
         )
     host, colon, port = address.rpartition(":")
-    is_given = address in (LOCAL, AUTO) or (host and colon and port.isascii() and port.isdecimal())
-    if not is_given or "\0" in address or any(each.isspace() for each in address):
+    is_address = address in (LOCAL, AUTO) or (
+        host and colon and port.isascii() and port.isdecimal()
+    )
+    if not is_address or "\0" in address or any(each.isspace() for each in address):
         raise ValueError("must be local, auto, or the HOST:PORT of the head of a Ray cluster")
     if address not in (LOCAL, AUTO) and not 1 <= int(port[:6]) <= MAX_PORT:
         raise ValueError(f"must have a port from 1 to {MAX_PORT}")
@@ -45,7 +47,7 @@ def check_address(address: str) -> str:
 
 
 class RayOptions(SettingsModel):
-    """The Ray of a run. All fields but `address` apply to a Ray that the run joins."""
+    """The Ray cluster of a run. All fields but `address` apply only to one that the run joins."""
 
     address: Annotated[str, AfterValidator(check_address)] | None = None
     """`local`: a Ray of the run's own, on this machine. `auto`: the Ray that runs on this machine.

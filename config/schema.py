@@ -3,6 +3,8 @@
 Field by field upstream's staging/src/k8s.io/kube-scheduler/config/v1/types.go and
 component-base/config/v1alpha1/types.go of 1.34; defaults are in `config.defaults`. The prefix V1
 marks types that have another form elsewhere, such as in `config.model` and `config.plugin_args`.
+`never_omitted` and `refuses_null` are explained at `go_struct.GoStruct`: fields that Go prints even
+if they are empty, and keys that a document may leave out, but not set to null.
 """
 
 from __future__ import annotations

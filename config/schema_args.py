@@ -1,6 +1,7 @@
 """Plugin arguments as written in `pluginConfig[].args`.
 
-The prefix V1 marks the types of the document; `config.plugin_args` has those that the core reads.
+The prefix V1 marks the types of the document; `config.plugin_args` has those that plugins read.
+`never_omitted`: fields that Go prints even if they are empty (see `go_struct.GoStruct`).
 Upstream: staging/src/k8s.io/kube-scheduler/config/v1/types_pluginargs.go and the parts of
 k8s.io/api/core/v1 that they embed, as of 1.34.
 """

@@ -298,8 +298,11 @@ def load_settings_file(
     overrides_source: str = "flags",
 ) -> Settings:
     """Load the settings of a file as `load_settings`; InputError if it cannot be read."""
+    # Imported here, as in `_read`.
+    from roadstead.config.reader import MAX_TEXT_BYTES
+
     return load_settings(
-        read_bytes(path),
+        read_bytes(path, MAX_TEXT_BYTES),
         source=str(path),
         overrides=overrides,
         overrides_source=overrides_source,

@@ -81,7 +81,7 @@ def _leader_election(election: LeaderElection) -> Iterator[Problem]:
 
 
 def _profiles(profiles: list[KubeSchedulerProfile]) -> Iterator[Problem]:
-    seen: set[str] = set()
+    earlier_names: set[str] = set()
     for i, profile in enumerate(profiles):
         path, name = f"profiles[{i}]", profile.scheduler_name or ""
         if not name:
@@ -91,10 +91,10 @@ def _profiles(profiles: list[KubeSchedulerProfile]) -> Iterator[Problem]:
         )
         yield from _removed_plugins(path, profile)
         yield from _plugin_configs(path, profile.plugin_config or ())
-        if name in seen:
+        if name in earlier_names:
             # Upstream's value is the other profile's path, a *field.Path, which prints as {}.
             yield duplicate(f"{path}.schedulerName", {})
-        seen.add(name)
+        earlier_names.add(name)
     yield from _common_queue_sort(profiles)
 
 
@@ -113,12 +113,12 @@ def _removed_plugins(path: str, profile: KubeSchedulerProfile) -> Iterator[Probl
 
 
 def _plugin_configs(path: str, configs: Iterable[PluginConfig]) -> Iterator[Problem]:
-    seen: set[str] = set()
+    earlier_names: set[str] = set()
     for i, config in enumerate(configs):
         where = f"{path}.pluginConfig[{i}]"
-        if config.name in seen:
+        if config.name in earlier_names:
             yield duplicate(where, config.name)
-        seen.add(config.name)
+        earlier_names.add(config.name)
         if config.name in REMOVED_PLUGINS:
             yield invalid(where, config.name, _REMOVED_RULE)
         elif config.name == _MISNAMED_VALIDATOR:
@@ -138,8 +138,8 @@ def _common_queue_sort(profiles: list[KubeSchedulerProfile]) -> Iterator[Problem
     args = None
     if name:
         # As upstream, later arguments of a plugin replace earlier ones.
-        listed = [c.args for c in profiles[0].plugin_config or () if c.name == name]
-        args = listed[-1] if listed else None
+        all_args = [c.args for c in profiles[0].plugin_config or () if c.name == name]
+        args = all_args[-1] if all_args else None
     for i, profile in enumerate(profiles[1:], start=1):
         current = _queue_sort(profile)
         if current != first:

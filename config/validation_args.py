@@ -95,12 +95,12 @@ def _volume_binding(path: str, args: V1VolumeBindingArgs) -> Iterator[Problem]:
 
 
 def _balanced(path: str, args: V1NodeResourcesBalancedAllocationArgs) -> Iterator[Problem]:
-    seen: set[str] = set()
+    earlier_names: set[str] = set()
     for i, resource in enumerate(args.resources or ()):
         where = f"{path}.resources[{i}]"
-        if resource.name in seen:
+        if resource.name in earlier_names:
             yield duplicate(f"{where}.name", resource.name)
-        seen.add(resource.name)
+        earlier_names.add(resource.name)
         if resource.weight != 1:
             yield invalid(f"{where}.weight", resource.weight, "must be 1")
 
@@ -112,14 +112,14 @@ def _spread(path: str, args: V1PodTopologySpreadArgs) -> Iterator[Problem]:
     elif args.defaulting_type == "System" and constraints:
         rule = "when .defaultConstraints are not empty"
         yield invalid(f"{path}.defaultingType", args.defaulting_type, rule)
-    seen: set[tuple[str, str]] = set()
+    earlier_keys: set[tuple[str, str]] = set()
     for i, constraint in enumerate(constraints):
         where = f"{path}.defaultConstraints[{i}]"
         yield from _constraint(where, constraint)
         key = (constraint.topology_key, constraint.when_unsatisfiable)
-        if key in seen:
+        if key in earlier_keys:
             yield duplicate(where, f"{{{key[0]}, {key[1]}}}")
-        seen.add(key)
+        earlier_keys.add(key)
 
 
 def _constraint(path: str, constraint: V1TopologySpreadConstraint) -> Iterator[Problem]:
@@ -143,13 +143,13 @@ def _node_affinity(path: str, args: V1NodeAffinityArgs) -> Iterator[Problem]:
     affinity = args.added_affinity
     if affinity is None:
         return
-    base = f"{path}.addedAffinity"
+    affinity_path = f"{path}.addedAffinity"
     if affinity.required_during_scheduling_ignored_during_execution is not None:
         terms = affinity.required_during_scheduling_ignored_during_execution.node_selector_terms
-        where = f"{base}.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
+        where = f"{affinity_path}.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
         for i, term in enumerate(terms or ()):
             yield from _term(f"{where}[{i}]", term)
-    where = f"{base}.preferredDuringSchedulingIgnoredDuringExecution"
+    where = f"{affinity_path}.preferredDuringSchedulingIgnoredDuringExecution"
     preferred = affinity.preferred_during_scheduling_ignored_during_execution
     for i, weighted in enumerate(preferred or ()):
         # Upstream ignores a preference of weight 0, whatever its term.

@@ -1,6 +1,6 @@
-"""A bound of the API server on claims of devices, for manifests, the binder and the checker.
+"""A bound of the API server on claims of devices, for manifests, the binder and the invariants.
 
-It is not with the manifests' models: whoever imports these loads pydantic.
+Not in `protocol.objects`, whose import loads pydantic, which a run without manifests does not need.
 """
 
 from __future__ import annotations

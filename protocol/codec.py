@@ -30,7 +30,7 @@ _Coder = Callable[[Any], Any]
 class Envelope:
     """The frame of every message.
 
-    kind: name of the called method, or whether `body` is a reply or an error. seq: not used, 0.
+    kind: name of the called method; in an answer, "reply" or "error". seq: not used, always 0.
     token: name of the sender, or "". epoch: the sender's; a receiver refuses an older one. A reply
     repeats seq, epoch and token.
     """
@@ -51,7 +51,7 @@ class Envelope:
     ) -> Envelope:
         """Decode an envelope; CodecError for another version or malformed bytes.
 
-        typed: as `unpack`.
+        typed: check only the size here, because the caller passes `body` to `from_wire`.
         """
         parts = unpack(data, limits, typed=typed)
         if type(parts) is not list or not parts:
@@ -140,12 +140,12 @@ def _literal_decoder(allowed: tuple[object, ...]) -> _Coder:
 
 
 def _enum_decoder(hint: type[Enum]) -> _Coder:
-    known = {member.value: member for member in hint}
+    members = {member.value: member for member in hint}
 
     def decode(data: object) -> object:
-        if type(data) not in (str, int) or data not in known:
+        if type(data) not in (str, int) or data not in members:
             raise CodecError(f"want a {hint.__name__}, got {cut_short(data)}")
-        return known[data]
+        return members[data]
 
     return decode
 
@@ -160,7 +160,7 @@ def _sequence_decoder(inner: _Coder) -> _Coder:
 
 
 def _scalars_decoder(hint: type) -> _Coder:
-    """Return the decoder of a sequence of one plain type, without a call per element."""
+    """Return the decoder of a sequence of one scalar type, without a call per element."""
     one_by_one = _sequence_decoder(_scalar_decoder(hint))
 
     def decode(data: object) -> object:
@@ -172,7 +172,7 @@ def _scalars_decoder(hint: type) -> _Coder:
 
 
 def _rows_decoder(hints: tuple[type, ...]) -> _Coder:
-    """Return the decoder of a sequence of short rows of plain types, column by column."""
+    """Return the decoder of a sequence of short lists of scalars, checked column by column."""
     one_by_one = _sequence_decoder(_fields_decoder(hints))
 
     def decode(data: object) -> object:
@@ -191,26 +191,26 @@ def _rows_decoder(hints: tuple[type, ...]) -> _Coder:
 
 
 def _fields_decoder(hints: Sequence[object]) -> _Coder:
-    """Return the decoder of a list of fixed length, which checks all plain types at once."""
+    """Return the decoder of a list of fixed length, which checks all scalars at once."""
     decoders = [_decoder(hint) for hint in hints]
-    # By index in the list: the type of a part that is decoded by a check of its type alone.
-    plain = {index: hint for index, hint in enumerate(hints) if hint in _SCALARS}
-    not_plain = [(index, coder) for index, coder in enumerate(decoders) if index not in plain]
+    # By index in the list: the type of a scalar, which is decoded by a check of its type alone.
+    scalars = {index: hint for index, hint in enumerate(hints) if hint in _SCALARS}
+    others = [(index, coder) for index, coder in enumerate(decoders) if index not in scalars]
     # With a single index `itemgetter` returns no tuple, so that index is repeated.
-    indices = [*plain] if len(plain) != 1 else [*plain, *plain]
-    select_plain = itemgetter(*indices) if indices else None
-    wanted = tuple(plain[index] for index in indices)
+    indices = [*scalars] if len(scalars) != 1 else [*scalars, *scalars]
+    select_scalars = itemgetter(*indices) if indices else None
+    scalar_types = tuple(scalars[index] for index in indices)
 
     def decode(data: object) -> object:
         if (type(data) is not list and type(data) is not tuple) or len(data) != len(hints):
             raise CodecError(f"want a list of {len(hints)}, got {cut_short(data)}")
-        if select_plain is not None and tuple(map(type, select_plain(data))) != wanted:
-            # The decoder of the first wrong part raises the error.
+        if select_scalars is not None and tuple(map(type, select_scalars(data))) != scalar_types:
+            # The decoder of the first wrong element raises the error.
             return tuple([coder(each) for coder, each in zip(decoders, data, strict=True)])
-        found = list(data)
-        for index, coder in not_plain:
-            found[index] = coder(data[index])
-        return tuple(found)
+        decoded = list(data)
+        for index, coder in others:
+            decoded[index] = coder(data[index])
+        return tuple(decoded)
 
     return decode
 
@@ -242,12 +242,12 @@ def _location(cls: type, names: list[str], data: object) -> str:
     if not isinstance(data, (list, tuple)) or len(data) != len(names):
         return cls.__name__
     _, hints = _field_hints(cls)
-    wrong = [
+    refused = [
         name
         for name, hint, each in zip(names, hints, data, strict=True)
         if _is_refused(_decoder(hint), each)
     ]
-    return ".".join([cls.__name__, *wrong[:1]])
+    return ".".join([cls.__name__, *refused[:1]])
 
 
 def _is_refused(decode: _Coder, data: object) -> bool:
@@ -270,10 +270,10 @@ def _dataclass_encoder(cls: type, *, packs_repeated: bool) -> _Coder:
     values_of = attrgetter(*names)
 
     def encode(value: object) -> object:
-        found = [*values_of(value)]
+        encoded = [*values_of(value)]
         for index, coder in to_encode:
-            found[index] = coder(found[index])
-        return found
+            encoded[index] = coder(encoded[index])
+        return encoded
 
     return encode
 

@@ -1,8 +1,9 @@
 """Caches for values that messages repeat: decode equal bytes once, encode one object once.
 
 A claim of a pod is sent to four actors, some of them several times, and a thousand claims have
-equal requests. A dataclass declares `repeats_on_wire` if its values are immutable, and take longer
-to decode than their bytes to compare. Equal values are then often one object.
+equal requests. A dataclass declares `repeats_on_wire = True` if its values are immutable, and if
+decoding one takes longer than comparing its bytes with those of earlier values. Equal values are
+then often one object.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ def cached_encoder(encode: _Coder) -> _Coder:
     cache: Generations[int, tuple[object, object]] = Generations(CACHED_RECENT_VALUES)
 
     def code(value: object) -> object:
-        found = cache.get(id(value))
-        if found is not None:
-            return found[1]
+        cached = cache.get(id(value))
+        if cached is not None:
+            return cached[1]
         encoded = encode(value)
         # The value is kept, so that no other one gets its id.
         cache.put(id(value), (value, encoded))
@@ -47,8 +48,8 @@ class RepeatedValues:
     """Coder of the values of one class: in a message, each value is a string of packed bytes.
 
     encode, decode: value to list of fields and back. pack, unpack: such lists to bytes and back.
-    Equal bytes are unpacked to one object; if they were packed here, to the packed object. Bytes
-    are kept with their object, so that it is packed at most once.
+    Equal bytes are unpacked to one object: that from which this process packed them, if it did.
+    Bytes are kept with their object, so that it is packed at most once.
     """
 
     __slots__ = ("_decode", "_encode", "_pack", "_packed", "_unpack", "_values")
@@ -70,9 +71,9 @@ class RepeatedValues:
 
     def encode(self, value: object) -> bytes:
         """Return the bytes of a value."""
-        found = self._packed.get(id(value))
-        if found is not None:
-            return found[1]
+        packed = self._packed.get(id(value))
+        if packed is not None:
+            return packed[1]
         data = self._pack(self._encode(value))
         # The value is kept, so that no other one gets its id.
         self._packed.put(id(value), (value, data))
@@ -82,13 +83,13 @@ class RepeatedValues:
         return data
 
     def decode(self, data: object) -> object:
-        """Return the value of packed bytes or, from a file, of a list of fields."""
+        """Return the value of packed bytes or of a list of fields, the form that files contain."""
         if type(data) is not bytes:
             return self._decode(data)
-        found = self._values.get(data)
-        if found is None:
-            found = self._decode(self._unpack(data))
+        value = self._values.get(data)
+        if value is None:
+            value = self._decode(self._unpack(data))
             if len(data) <= CACHED_VALUE_MAX_BYTES:
-                self._values.put(data, found)
-                self._packed.put(id(found), (found, data))
-        return found
+                self._values.put(data, value)
+                self._packed.put(id(value), (value, data))
+        return value

@@ -88,14 +88,14 @@ def _skip_space(text: str, start: int) -> int:
 
 
 def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    found = dict(pairs)
-    if len(found) == len(pairs):
-        return found
-    seen: set[str] = set()
+    unique = dict(pairs)
+    if len(unique) == len(pairs):
+        return unique
+    earlier_keys: set[str] = set()
     for key, _ in pairs:
-        if key in seen:
+        if key in earlier_keys:
             raise ValueError(f"key {cut_short(key)} is twice in one map")
-        seen.add(key)
+        earlier_keys.add(key)
     raise AssertionError("a map is shorter than its pairs only where a key is there twice")
 
 

@@ -18,19 +18,19 @@ def fast_init(cls: type[T]) -> type[T]:
     """Give a dataclass with `frozen=True, slots=True` a faster `__init__`.
 
     Raises:
-        TypeError: the class has a base class, `__post_init__`, or a field that `__init__` does not
-            just store.
+        TypeError: the class has a base class, `__post_init__`, or a field that is not a positional
+            parameter of `__init__` or has a default factory.
     """
-    found = fields(cast("Any", cls))
-    stored = [each for each in found if each.init and not each.kw_only]
-    has_factory = any(each.default_factory is not MISSING for each in found)
+    all_fields = fields(cast("Any", cls))
+    positional = [each for each in all_fields if each.init and not each.kw_only]
+    has_factory = any(each.default_factory is not MISSING for each in all_fields)
     if (
         cls.__bases__ != (object,)
         or hasattr(cls, "__post_init__")
         or has_factory
-        or len(stored) < len(found)
+        or len(positional) < len(all_fields)
     ):
-        raise TypeError(f"{cls.__name__}: the fields are not just stored")
+        raise TypeError(f"{cls.__name__}: __init__ does more than store positional parameters")
     slots = cast("Any", cls).__slots__
     namespace: dict[str, object] = {
         "_set_class": object.__setattr__,
@@ -39,14 +39,14 @@ def fast_init(cls: type[T]) -> type[T]:
         "_frozen": cls,
     }
     parameters = ["self"]
-    for each in found:
+    for each in all_fields:
         has_default = each.default is not MISSING
         parameters.append(f"{each.name}=_default_{each.name}" if has_default else each.name)
         namespace[f"_default_{each.name}"] = each.default
     lines = [
         f"def __init__({', '.join(parameters)}):",
         "    _set_class(self, '__class__', _open)",
-        *(f"    self.{each.name} = {each.name}" for each in found),
+        *(f"    self.{each.name} = {each.name}" for each in all_fields),
         "    self.__class__ = _frozen",
     ]
     # As in `dataclasses`. All names are those of the class's fields.

@@ -1,4 +1,4 @@
-"""Suffixes of names that the API server generates, here derived from a text."""
+"""Suffixes of names that the API server generates: here a hash, so that runs are reproducible."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ BASE_MAX_CHARS: Final = 58
 
 
 def suffix_of(text: str, chars: int = SUFFIX_CHARS) -> str:
-    """Return letters and digits derived from a text by a hash."""
+    """Return letters and digits from the hash of a text, such as the name of the owner."""
     digest = hashlib.sha256(text.encode(errors="surrogatepass")).digest()
     return "".join(ALPHABET[byte % len(ALPHABET)] for byte in digest[:chars])

@@ -13,8 +13,8 @@ ValueT = TypeVar("ValueT")
 class Generations(Generic[KeyT, ValueT]):
     """A mapping of recent values: when it is full, those that were not used lately are dropped.
 
-    Messages of a batch repeat its values one after another, so that a cache that is emptied when it
-    is full would often lose all of them just before.
+    Not a cache that is emptied when it is full: the messages of a batch use the same values one
+    after another, and would decode all of them again if it were emptied between two messages.
 
     min_values: it has at least so many of the most recently used values, and at most twice that.
     """
@@ -29,13 +29,13 @@ class Generations(Generic[KeyT, ValueT]):
         self._dropped: dict[KeyT, ValueT] = {}
 
     def get(self, key: KeyT) -> ValueT | None:
-        """Return the value of a key, which is used thereby; None if it is not known."""
-        found = self._new.get(key)
-        if found is None:
-            found = self._old.get(key)
-            if found is not None:
-                self.put(key, found)
-        return found
+        """Return the value of a key and count it as used; None if the key is unknown."""
+        value = self._new.get(key)
+        if value is None:
+            value = self._old.get(key)
+            if value is not None:
+                self.put(key, value)
+        return value
 
     def put(self, key: KeyT, value: ValueT) -> None:
         """Add a value."""

@@ -99,8 +99,8 @@ def label_value_errors(value: str) -> tuple[str, ...]:
 def is_subdomain(name: str) -> bool:
     """Whether a text is a lowercase RFC 1123 subdomain, as names of most objects are."""
     # Most names have no dot, and the pattern of a single label matches these faster.
-    found = _DNS_LABEL_RE.fullmatch(name) or _SUBDOMAIN_RE.fullmatch(name)
-    return found is not None and len(name) <= _SUBDOMAIN_MAX_BYTES
+    match = _DNS_LABEL_RE.fullmatch(name) or _SUBDOMAIN_RE.fullmatch(name)
+    return match is not None and len(name) <= _SUBDOMAIN_MAX_BYTES
 
 
 def subdomain_errors(name: str) -> tuple[str, ...]:

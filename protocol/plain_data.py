@@ -59,8 +59,8 @@ def pack(value: object) -> bytes:
 def unpack(data: bytes, limits: DecodeLimits = DEFAULT_LIMITS, *, typed: bool = False) -> object:
     """Decode msgpack to plain data: None, bool, int, float, str, bytes, lists and maps.
 
-    typed: `from_wire` follows, whose types bound the depth and refuse unsupported types; only the
-    size is checked here.
+    typed: check only the size here; the caller passes the result to `codec.from_wire`, where the
+        types of a dataclass's fields bound the depth and refuse every other type.
 
     Raises:
         CodecError: too long, too deep, too many items, an extension type, a key that is not a
@@ -90,13 +90,13 @@ def _refuse_extension(code: int, data: bytes) -> object:
 
 
 def _unique_keys(pairs: list[tuple[object, object]]) -> dict[object, object]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    unique = dict(pairs)
+    if len(unique) != len(pairs):
         raise CodecError("a map has the same key twice")
     # msgpack also accepts bytes, which `strict_map_key` allows.
-    if not all(type(key) is str for key in found):
+    if not all(type(key) is str for key in unique):
         raise CodecError("a key of a map is not text")
-    return found
+    return unique
 
 
 def _check_items_and_depth(value: object, limits: DecodeLimits) -> None:

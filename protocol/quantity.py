@@ -177,8 +177,8 @@ def _parse_decimal(
     digits, scale = whole + fraction, exponent - len(fraction)
     if len(digits) > _INT64_DIGITS or scale < _NANO:
         return _parse_big(sign, digits, scale, notation)
-    # Upstream's test. It ignores a "+" and zeros in front, and accepts some fractions: "+5", "05"
-    # and "5.500k" are printed as written, too.
+    # Upstream's test of whether the text is canonical. It also passes "+5", "05" and "5.500k",
+    # because it ignores signs and zeros in front, and accepts some fractions; these are printed so.
     is_canonical = scale % 3 == 0 and digits[0] != "0" and not digits.endswith("000")
     canonical = text if is_canonical or text == "0" else ""
     return Quantity(_signed(sign, int(digits)), scale, notation, text=canonical)
@@ -324,10 +324,11 @@ def _canonical(quantity: Quantity) -> str:
         whole = unscaled * _power_of_10(exponent)
         if abs(whole) >= 1024:
             return _binary_string(whole)
-    # Each third power of ten up to 18 has a suffix. As in upstream 1.34, a larger exponent is
-    # dropped: 10**21 prints "1" (later corrected there: kubernetes/kubernetes#140459).
-    excess = exponent % 3
-    mantissa, exponent = unscaled * _power_of_10(excess), exponent - excess
+    # Each third power of ten up to 18 has a suffix, so the exponent is reduced to a multiple of 3.
+    # As in upstream 1.34, a larger exponent is dropped: 10**21 prints "1" (later corrected there:
+    # kubernetes/kubernetes#140459).
+    remainder = exponent % 3
+    mantissa, exponent = unscaled * _power_of_10(remainder), exponent - remainder
     if quantity.format == "DecimalExponent":
         return f"{mantissa}e{exponent}" if exponent else str(mantissa)
     return f"{mantissa}{_DECIMAL_NAMES.get(exponent, '')}"

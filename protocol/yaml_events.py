@@ -237,9 +237,9 @@ class YamlReader:
         digits = text.replace("_", "")
         if len(digits) > _NUMBER_MAX_CHARS and _FLOAT.fullmatch(digits):
             raise self._refusal(f"number {cut_short(text)} is too long")
-        for pattern, base in _INTEGERS:
+        for pattern, radix in _INTEGERS:
             if pattern.fullmatch(digits):
-                value = int(digits.lower().replace("0o", "0"), base)
+                value = int(digits.lower().replace("0o", "0"), radix)
                 if _INT_MIN <= value <= _INT_MAX:
                     return value
         if not _FLOAT.fullmatch(digits):
@@ -263,8 +263,8 @@ class YamlReader:
         except (binascii.Error, UnicodeDecodeError):
             raise self._refusal(f"{cut_short(text)} is not text in base64") from None
 
-    def _check_tag(self, tag: str | None, known: tuple[str, ...]) -> None:
-        if tag is not None and tag != "!" and tag.removeprefix(_TAG) not in known:
+    def _check_tag(self, tag: str | None, allowed: tuple[str, ...]) -> None:
+        if tag is not None and tag != "!" and tag.removeprefix(_TAG) not in allowed:
             raise self._refusal(f"tag {cut_short(tag)} is not known")
 
     def _refusal(self, problem: str) -> InputError:

@@ -58,9 +58,9 @@ def translate_alpha(
     notes.drop_addresses(document)
     (profile,) = result["profiles"]
     _apply_profile_fields(profile, config, notes)
-    kept = {key: value for key, value in document.items() if key not in _MOVED}
+    unmoved = {key: value for key, value in document.items() if key not in _MOVED}
     election = _leader_election(document.get("leaderElection"), notes)
-    return {**kept, **election, **result}
+    return {**unmoved, **election, **result}
 
 
 def _provider_priorities(name: str, notes: Notes, problems: list[Problem]) -> Mapping[str, int]:
@@ -86,8 +86,8 @@ def _apply_profile_fields(
         notes.add("schedulerName", "→ profiles[0].schedulerName")
     if config.disable_preemption:
         for point in ("preEnqueue", "postFilter"):
-            chosen = profile["plugins"][point]["enabled"]
-            chosen[:] = [each for each in chosen if each["name"] != "DefaultPreemption"]
+            enabled = profile["plugins"][point]["enabled"]
+            enabled[:] = [each for each in enabled if each["name"] != "DefaultPreemption"]
         notes.add("disablePreemption", "→ DefaultPreemption is off")
     if config.bind_timeout_seconds is not None:
         args = {"bindTimeoutSeconds": config.bind_timeout_seconds}
@@ -95,12 +95,12 @@ def _apply_profile_fields(
         notes.add("bindTimeoutSeconds", "→ bindTimeoutSeconds of VolumeBinding")
 
 
-def _leader_election(given: object, notes: Notes) -> dict[str, Any]:
-    if not isinstance(given, dict):
+def _leader_election(alpha_election: object, notes: Notes) -> dict[str, Any]:
+    if not isinstance(alpha_election, dict):
         return {}
-    election = {key: value for key, value in given.items() if key not in _LOCK_NAMES}
+    election = {key: value for key, value in alpha_election.items() if key not in _LOCK_NAMES}
     for older_name, name in _LOCK_NAMES.items():
-        if given.get(older_name) and not election.get(name):
-            election[name] = given[older_name]
+        if alpha_election.get(older_name) and not election.get(name):
+            election[name] = alpha_election[older_name]
             notes.add(f"leaderElection.{older_name}", f"→ leaderElection.{name}")
     return {"leaderElection": election}

@@ -1,8 +1,8 @@
 """Predicates and priorities with an argument, collected as arguments of their plugins.
 
 Upstream: legacy_registry.go (ProcessPredicatePolicy, ProcessPriorityPolicy) and
-validateCustomPriorities. As until 1.18, an argument counts under any name of a predicate or
-priority; later versions silently ignored it if the name was one of upstream's own.
+validateCustomPriorities. As in upstream until 1.18, an argument applies whatever the name of its
+predicate or priority; later versions ignored it without an error if the name was one of upstream's.
 """
 
 from __future__ import annotations
@@ -107,19 +107,19 @@ class CustomArguments:
         if strategy:
             scoring = {"type": strategy, **(self.ratio or {})}
             configs.append(("NodeResourcesFit", {"scoringStrategy": scoring}))
-        found = (("NodeLabel", self.node_label), ("ServiceAffinity", self.service_affinity))
-        configs += [(name, dict(args)) for name, args in found if name in enabled and args]
+        args_of = (("NodeLabel", self.node_label), ("ServiceAffinity", self.service_affinity))
+        configs += [(name, dict(args)) for name, args in args_of if name in enabled and args]
         return configs
 
 
 def _check_one_argument(argument: GoStruct, path: str, problems: list[Problem]) -> bool:
     """Return whether exactly one field is set; else add a problem."""
     fields = type(argument).model_fields
-    given = [name for name in fields if getattr(argument, name) is not None]
-    if len(given) == 1:
+    set_fields = [name for name in fields if getattr(argument, name) is not None]
+    if len(set_fields) == 1:
         return True
     names = ", ".join(str(field.alias) for field in fields.values())
-    problems.append(Problem(path, f"must hold exactly one of {names}, not {len(given)}"))
+    problems.append(Problem(path, f"must hold exactly one of {names}, not {len(set_fields)}"))
     return False
 
 

@@ -2,7 +2,8 @@
 
 v1beta3 is v1 with other names for volume limits and with SelectorSpread. v1beta2 has no
 multiPoint: its default lists are merged with the profile's and written out, multiPoint off. Every
-change is noted for the user (`Notes`).
+change is noted for the user (`Notes`). `has_limits`, `limits_by_default`: NodeVolumeLimits, which
+replaces several plugins for volume limits, is enabled already.
 Upstream: pkg/scheduler/apis/config/v1beta2/{default_plugins,defaults}.go, v1beta3 alike.
 """
 
@@ -46,8 +47,8 @@ def translate_beta2(
         _beta2_profile(profile, f"profiles[{i}]", notes, problems)
         for i, profile in enumerate(profiles)
     ]
-    kept = {key: value for key, value in document.items() if key not in ADDRESSES}
-    return {**kept, "apiVersion": API_VERSION, "profiles": translated}
+    unchanged = {key: value for key, value in document.items() if key not in ADDRESSES}
+    return {**unchanged, "apiVersion": API_VERSION, "profiles": translated}
 
 
 def translate_beta3(
@@ -136,7 +137,7 @@ def _enabled_names(plugin_set: PluginSet) -> set[str]:
 
 def _set_document(plugin_set: PluginSet) -> dict[str, Any]:
     lists = {"enabled": plugin_set.enabled, "disabled": plugin_set.disabled}
-    return {key: [_plugin(each) for each in listed] for key, listed in lists.items() if listed}
+    return {key: [_plugin(each) for each in plugins] for key, plugins in lists.items() if plugins}
 
 
 def _plugin(plugin: V1Plugin) -> dict[str, Any]:
@@ -147,5 +148,5 @@ def _plugin(plugin: V1Plugin) -> dict[str, Any]:
 def _profile_document(
     name: str | None, plugins: dict[str, Any], configs: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    named = {} if name is None else {"schedulerName": name}
-    return {**named, "plugins": plugins, "pluginConfig": configs}
+    name_entry = {} if name is None else {"schedulerName": name}
+    return {**name_entry, "plugins": plugins, "pluginConfig": configs}

@@ -1,8 +1,8 @@
 """Plugin names of v1beta2 and v1beta3 that v1 has replaced.
 
 Upstream: removedPluginsByVersion of pkg/scheduler/apis/config/validation/validation.go (1.22 to
-1.29). Upstream's v1beta2 refuses some plugins of v1beta1; they are accepted there if Roadstead has
-them. v1beta3 refuses them.
+1.29). Upstream refuses some plugins of v1beta1 in v1beta2 and v1beta3. Here a v1beta2 document may
+name those that Roadstead has; a v1beta3 document may not.
 """
 
 from __future__ import annotations

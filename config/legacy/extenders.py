@@ -27,32 +27,32 @@ def v1_extenders(extenders: Iterable[Any], notes: Notes, problems: list[Problem]
 def _v1(extender: Any, path: str, notes: Notes, problems: list[Problem]) -> Any:  # noqa: ANN401
     if not isinstance(extender, dict):
         return extender
-    found = _with_v1_names(extender, V1Extender, path, notes)
-    if isinstance(found.get("tlsConfig"), dict):
+    renamed = _with_v1_names(extender, V1Extender, path, notes)
+    if isinstance(renamed.get("tlsConfig"), dict):
         where = f"{path}.tlsConfig"
-        found["tlsConfig"] = _with_v1_names(found["tlsConfig"], ExtenderTLSConfig, where, notes)
-    timeout = found.get("httpTimeout")
+        renamed["tlsConfig"] = _with_v1_names(renamed["tlsConfig"], ExtenderTLSConfig, where, notes)
+    timeout = renamed.get("httpTimeout")
     if timeout is None:
-        return found
+        return renamed
     where = f"{path}.httpTimeout"
     if isinstance(timeout, bool) or not isinstance(timeout, int) or timeout not in _INT64:
         problems.append(malformed(where, timeout, "must be an integer: nanoseconds, in a Policy"))
-        return found
-    found["httpTimeout"] = str(Duration(timeout))
-    notes.add(where, f"{timeout} (nanoseconds) → {found['httpTimeout']}")
-    return found
+        return renamed
+    renamed["httpTimeout"] = str(Duration(timeout))
+    notes.add(where, f"{timeout} (nanoseconds) → {renamed['httpTimeout']}")
+    return renamed
 
 
 def _with_v1_names(
-    given: dict[str, Any], model: type[GoStruct], path: str, notes: Notes
+    mapping: dict[str, Any], model: type[GoStruct], path: str, notes: Notes
 ) -> dict[str, Any]:
     """Return the mapping with known keys in v1's spelling; unknown ones stay, and are refused."""
     names = [field.alias or name for name, field in model.model_fields.items()]
     spelling = {name.lower(): name for name in names}
     result: dict[str, Any] = {}
-    for key, value in given.items():
-        known = spelling.get(key.lower(), key)
-        if known != key:
-            notes.add(f"{path}.{key}", f"→ {known}")
-        result[known] = value
+    for key, value in mapping.items():
+        v1_name = spelling.get(key.lower(), key)
+        if v1_name != key:
+            notes.add(f"{path}.{key}", f"→ {v1_name}")
+        result[v1_name] = value
     return result

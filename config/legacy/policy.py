@@ -90,17 +90,17 @@ class _Translation:
         if listed is None:
             text = f"not given: the default ones: {', '.join(DEFAULT_PREDICATES)}"
             self.notes.add("predicates", text)
-            found = set(DEFAULT_PREDICATES)
+            names = set(DEFAULT_PREDICATES)
         else:
-            found = {
+            names = {
                 name
                 for i, each in enumerate(listed)
                 if (name := self._translate_predicate(each, f"predicates[{i}]"))
             }
         for name in MANDATORY_PREDICATES:
-            if name not in found:
+            if name not in names:
                 self.notes.add("predicates", f"{name} is mandatory: added → {_uses(name)}")
-        return found | set(MANDATORY_PREDICATES)
+        return names | set(MANDATORY_PREDICATES)
 
     def _translate_predicate(self, predicate: PredicatePolicy, path: str) -> str:
         """Return upstream's name of a predicate; "" if it has no plugin or is refused."""
@@ -130,16 +130,16 @@ class _Translation:
             shown = ", ".join(f"{name} {weight}" for name, weight in default.items())
             self.notes.add("priorities", f"not given: the default ones: {shown}")
             return dict(default)
-        found: dict[str, int] = {}
+        weights: dict[str, int] = {}
         for i, each in enumerate(listed):
             path = f"priorities[{i}]"
             name = self._translate_priority(each, path)
             if not name:
                 continue
-            self._check_weight(each, name, found, path)
-            found[name] = each.weight
-        self._check_strategies(found)
-        return found
+            self._check_weight(each, name, weights, path)
+            weights[name] = each.weight
+        self._check_strategies(weights)
+        return weights
 
     def _translate_priority(self, priority: PriorityPolicy, path: str) -> str:
         """Return upstream's name of a priority; "" if it has no plugin or is refused."""
@@ -184,10 +184,10 @@ class _Translation:
         elif name in earlier and name not in CustomArguments.AVERAGED:
             self.notes.add(path, f"{name} is listed twice: the last weight counts")
 
-    def _check_strategies(self, found: Mapping[str, int]) -> None:
-        chosen = [name for name in STRATEGIES if name in found]
-        if len(chosen) > 1:
-            reason = f"name {' and '.join(chosen)}: each is the {_STRATEGY}, which has one"
+    def _check_strategies(self, priorities: Mapping[str, int]) -> None:
+        with_strategy = [name for name in STRATEGIES if name in priorities]
+        if len(with_strategy) > 1:
+            reason = f"name {' and '.join(with_strategy)}: each is the {_STRATEGY}, which has one"
             self.problems.append(Problem("priorities", reason))
 
     def _enable(self, predicates: set[str], priorities: Mapping[str, int]) -> None:

@@ -124,13 +124,12 @@ _PRIORITY_SUFFIXES: Final = ("Priority",)
 
 def known_predicate(name: str) -> str | None:
     """Return the predicate of a name, with or without the suffix "Predicate" or "Pred"."""
-    base = _without_suffix(name, _PREDICATE_SUFFIXES)
-    return _PREDICATES_BY_BASE.get(base)
+    return _PREDICATE_BY_SHORT_NAME.get(_without_suffix(name, _PREDICATE_SUFFIXES))
 
 
 def known_priority(name: str) -> str | None:
     """Return the priority of a name, with or without the suffix "Priority"."""
-    return _PRIORITIES_BY_BASE.get(_without_suffix(name, _PRIORITY_SUFFIXES))
+    return _PRIORITY_BY_SHORT_NAME.get(_without_suffix(name, _PRIORITY_SUFFIXES))
 
 
 def _without_suffix(name: str, suffixes: Iterable[str]) -> str:
@@ -141,9 +140,9 @@ def _without_suffix(name: str, suffixes: Iterable[str]) -> str:
 
 
 # By name without suffix.
-_PREDICATES_BY_BASE: Final = {
+_PREDICATE_BY_SHORT_NAME: Final = {
     _without_suffix(name, _PREDICATE_SUFFIXES): name for name in (*PREDICATES, *DROPPED_PREDICATES)
 } | _PREDICATE_ALIASES
-_PRIORITIES_BY_BASE: Final = {
+_PRIORITY_BY_SHORT_NAME: Final = {
     _without_suffix(name, _PRIORITY_SUFFIXES): name for name in (*PRIORITIES, *DROPPED_PRIORITIES)
 } | _PRIORITY_ALIASES

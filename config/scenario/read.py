@@ -33,7 +33,7 @@ fits better: it has an error below the value."""
 
 @dataclass(frozen=True, slots=True)
 class SourceText:
-    """One file of a scenario. directory: base of the relative names in it."""
+    """One file of a scenario. directory: relative names of files in it start there."""
 
     source: str
     text: str
@@ -44,19 +44,19 @@ class SourceText:
 class ScenarioFile:
     """A scenario. origins: by top-level key, the file in which the key is written.
 
-    main: the file that was read first; it may extend others. named: path in the document, such as
-    `fleet[0].trace` → file that `existing_file` returned, in that order. stored: path → copies in
-    the folder of a run, which are read instead of the files that the document names. stored_names:
-    copy → name of the original file.
+    main: the file that was read first; it may extend others. named_files: path in the document,
+    such as `fleet[0].trace` → file that it names, in the order of the calls of `existing_file`.
+    copies: path in the document → copies in the folder of a run, which are read instead of the
+    files that the document names. original_names: copy → name of the original file.
     """
 
     scenario: Scenario
     document: Mapping[str, object]
     main: SourceText
     origins: Mapping[str, SourceText] = field(default_factory=dict)
-    named: dict[str, Path] = field(default_factory=dict, compare=False)
-    stored: Mapping[str, Sequence[Path]] = field(default_factory=dict)
-    stored_names: Mapping[Path, str] = field(default_factory=dict)
+    named_files: dict[str, Path] = field(default_factory=dict, compare=False)
+    copies: Mapping[str, Sequence[Path]] = field(default_factory=dict)
+    original_names: Mapping[Path, str] = field(default_factory=dict)
 
     def origin(self, path: Sequence[str | int]) -> SourceText:
         """Return the file in which a path is written."""
@@ -69,15 +69,15 @@ class ScenarioFile:
     def existing_file(self, path: Sequence[str | int], name: str) -> Path:
         """Return the file that a value names, and record it. InputError if there is none."""
         key = join_path("", path)
-        found = self.stored[key][0] if key in self.stored else self.file(path, name)
-        if problem := _file_problem(found):
+        existing = self.copies[key][0] if key in self.copies else self.file(path, name)
+        if problem := _file_problem(existing):
             raise self.error(path, problem, name)
-        self.named[key] = found
-        return found
+        self.named_files[key] = existing
+        return existing
 
     def name_of(self, path: Path) -> str:
         """Return the name of a file that the scenario names, relative to its directory."""
-        return self.stored_names.get(path) or os.path.relpath(path, self.main.directory)
+        return self.original_names.get(path) or os.path.relpath(path, self.main.directory)
 
     def place(self, path: Sequence[str | int]) -> str:
         """Return file, line and path of a value, for errors of values below it."""
@@ -109,50 +109,55 @@ def read_scenario(
 ) -> ScenarioFile:
     """Read a scenario from a text. Raises as `load_scenario`."""
     main = SourceText(source, text, directory)
-    return _validated(*_with_base(_scenario_document(main, max_bytes), main, ()), main)
+    return _validated(*_with_extended(_scenario_document(main, max_bytes), main, ()), main)
 
 
 def restored_scenario(
     document: dict[str, object],
     main: SourceText,
-    stored: Mapping[str, Sequence[Path]],
-    stored_names: Mapping[Path, str],
+    copies: Mapping[str, Sequence[Path]],
+    original_names: Mapping[Path, str],
 ) -> ScenarioFile:
     """Return the scenario of a run's folder. document: with all keys of those that it extends.
 
-    main, stored, stored_names: as in `ScenarioFile`. Raises as `load_scenario`.
+    main, copies, original_names: as in `ScenarioFile`. Raises as `load_scenario`.
     """
     file = _validated(document, {}, main)
-    return replace(file, stored=stored, stored_names=stored_names)
+    return replace(file, copies=copies, original_names=original_names)
 
 
 _Merged = tuple[dict[str, object], dict[str, SourceText]]
 """(document, file in which each of its keys is written)."""
 
 
-def _read_file(path: Path, seen: tuple[Path, ...]) -> tuple[*_Merged, SourceText]:
+def _read_file(path: Path, extended_by: tuple[Path, ...]) -> tuple[*_Merged, SourceText]:
     main = SourceText(str(path), read_text(path, MAX_TEXT_BYTES), path.parent)
-    return *_with_base(_scenario_document(main), main, (*seen, path.resolve())), main
+    return *_with_extended(_scenario_document(main), main, (*extended_by, path.resolve())), main
 
 
-def _with_base(document: dict[str, object], main: SourceText, seen: tuple[Path, ...]) -> _Merged:
-    """Add the keys of the scenario that a document extends. seen: the files that led to it."""
+def _with_extended(
+    document: dict[str, object], main: SourceText, chain: tuple[Path, ...]
+) -> _Merged:
+    """Add the keys of the scenario that a document extends.
+
+    chain: the file of the document, after those that extend it, directly or not.
+    """
     origins = dict.fromkeys(document, main)
     name = document.get("extends")
     if not isinstance(name, str) or not name or "\0" in name:
         return document, origins
-    base = main.directory / name
-    rule = _file_problem(base)
-    if not rule and base.resolve() in seen:
-        rule = "extends itself" if base.resolve() == seen[-1] else "extends this file again"
-    elif not rule and len(seen) >= EXTENDS_MAX:
+    extended = main.directory / name
+    rule = _file_problem(extended)
+    if not rule and extended.resolve() in chain:
+        rule = "extends itself" if extended.resolve() == chain[-1] else "extends this file again"
+    elif not rule and len(chain) >= EXTENDS_MAX:
         rule = f"is the end of a chain of more than {EXTENDS_MAX} scenarios"
     if rule:
         line = line_of(main.text, ["extends"])
         problem = Problem("extends", rule, value=cut_short(name), line=line)
         raise ConfigError("decode", [problem], source=main.source)
-    base_document, base_origins, _ = _read_file(base, seen)
-    return base_document | document, base_origins | origins
+    extended_document, extended_origins, _ = _read_file(extended, chain)
+    return extended_document | document, extended_origins | origins
 
 
 def _file_problem(path: Path) -> str:
@@ -193,9 +198,9 @@ def _validated(
     try:
         scenario = Scenario.model_validate(document)
     except ValidationError as error:
-        found = _problems(error, document, origins, main)
-        source = found[0][0]
-        problems = [problem for each, problem in found if each == source]
+        problems_by_source = _problems(error, document, origins, main)
+        source = problems_by_source[0][0]
+        problems = [problem for each, problem in problems_by_source if each == source]
         raise ConfigError("decode", problems, source=source) from None
     return ScenarioFile(scenario, document, main, origins)
 
@@ -209,17 +214,18 @@ def _problems(
     """Return (file, problem) for each error, in the order of the documents' lines."""
     details = error.errors(include_url=False)
     paths = [_path_in(document, each) for each in details]
+    # Paths below which there is an error.
     above = {path[:length] for path in paths for length in range(len(path))}
-    found: dict[KeyPath, tuple[str, Problem]] = {}
+    problem_at: dict[KeyPath, tuple[str, Problem]] = {}
     for each, path in zip(details, paths, strict=True):
         # An error below this path belongs to a type of the union that fits better.
         fits_worse = each["type"] in _TYPE_ERRORS and path in above
-        if path in found or fits_worse:
+        if path in problem_at or fits_worse:
             continue
         origin = origins.get(str(path[0]), main) if path else main
         line = line_of(origin.text, path)
-        found[path] = origin.source, replace(_problem(each, path), line=line)
-    return sorted(found.values(), key=lambda each: (each[0] != main.source, each[1].line))
+        problem_at[path] = origin.source, replace(_problem(each, path), line=line)
+    return sorted(problem_at.values(), key=lambda each: (each[0] != main.source, each[1].line))
 
 
 def _path_in(document: object, error: ErrorDetails) -> KeyPath:

@@ -54,8 +54,8 @@ class _Reference:
     def _choice(self, models: Sequence[Model], new: Sequence[Model], path: str) -> Iterator[str]:
         """Yield the lines for a mapping that has exactly one of some keys.
 
-        A key that only some of the models have is listed with those. new: models without a
-        section.
+        A key that only some of the models have is listed with those. new: the models that the page
+        has not described yet.
         """
         self.section_of |= dict.fromkeys(new, path)
         choices = [_keys_of(each)[0] for each in models]

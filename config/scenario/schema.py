@@ -34,11 +34,11 @@ from roadstead.config.settings_model import SettingsModel
 API_VERSION: Final = "roadstead.dev/v1"
 KIND: Final = "Scenario"
 SAMPLES_MAX: Final = 10_000_000
-"""Number of samples of a run."""
+"""Maximum number of samples of a run."""
 SEEDS_MAX: Final = 10_000
-"""Number of runs of a scenario."""
+"""Maximum number of runs of a scenario."""
 ENTRIES_MAX: Final = 10_000
-"""Number of entries of a list in the document."""
+"""Maximum number of entries of a list in the document."""
 
 PerSecond = Annotated[
     float, Field(gt=0, le=1e6, allow_inf_nan=False), DocumentedAs("nodes per second")
@@ -54,7 +54,7 @@ class ScenarioMetadata(SettingsModel):
 
 
 class SchedulerChoice(SettingsModel):
-    """The scheduler configurations under which the scenario is played."""
+    """The scheduler configurations with which the scenario is simulated."""
 
     config: Annotated[list[FileName], Field(max_length=100), DocumentedAs("files")] = Field(
         default=[]

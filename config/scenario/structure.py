@@ -65,10 +65,12 @@ def known_keys(model: Model, path: Sequence[str | int]) -> list[str]:
     for part in path:
         if isinstance(part, int):
             continue
-        below: list[Model] = []
+        below_part: list[Model] = []
         for each in models:
             infos = [info for key, info in fields_of(each) if key == part]
-            below += [found for info in infos for found in models_in(info.annotation)]
+            below_part += [
+                model_below for info in infos for model_below in models_in(info.annotation)
+            ]
         # A mapping of names to models has no field of that name.
-        models = below or models
+        models = below_part or models
     return list(dict.fromkeys(key for each in models for key, _ in fields_of(each)))

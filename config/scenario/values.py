@@ -35,7 +35,7 @@ class DocumentedAs:
 
 @dataclass(frozen=True, slots=True)
 class Percentage:
-    """Hundredths of a percent."""
+    """A percentage in basis points, hundredths of a percent."""
 
     basis_points: int
 
@@ -103,8 +103,8 @@ def percentage(value: object) -> object:
 
 def _fraction(value: object) -> object:
     """Read a percentage as a fraction, as a number from 0 to 1 is written."""
-    found = percentage(value)
-    return found.basis_points / 10_000 if isinstance(found, Percentage) else found
+    read = percentage(value)
+    return read.basis_points / 10_000 if isinstance(read, Percentage) else read
 
 
 def _check_file_name(value: object) -> object:
@@ -129,8 +129,8 @@ def one_of(*keys: str) -> Discriminator:
     """Return a discriminator of a union, each of whose models has exactly one of the keys."""
 
     def tag_of(value: object) -> str | None:
-        found = [key for key in keys if isinstance(value, Mapping) and key in value]
-        return tag(found[0]) if len(found) == 1 else None
+        present = [key for key in keys if isinstance(value, Mapping) and key in value]
+        return tag(present[0]) if len(present) == 1 else None
 
     message = f"needs exactly one of {', '.join(keys)}"
     return Discriminator(tag_of, custom_error_type="one_of", custom_error_message=message)

@@ -69,13 +69,13 @@ def axis_of(file: ScenarioFile, key: str, values: Iterable[object]) -> Axis:
     """Return the axis of a key. Raises InputError as `read_axis`."""
     if isinstance(values, str | Mapping) or not isinstance(values, Iterable):
         raise InputError("must be a list of values", source=SOURCE, field=cut_short(key))
-    found = tuple(values)
-    if not found:
+    listed = tuple(values)
+    if not listed:
         raise InputError("has no values", source=SOURCE, field=cut_short(key))
-    texts = [json.dumps(each, sort_keys=True, default=str) for each in found]
+    texts = [json.dumps(each, sort_keys=True, default=str) for each in listed]
     if len(set(texts)) < len(texts):
         raise InputError("has a value twice", source=SOURCE, field=cut_short(key))
-    return Axis(key, path_of(file.document, key), found)
+    return Axis(key, path_of(file.document, key), listed)
 
 
 def path_of(document: Mapping[str, object], key: str) -> KeyPath:
@@ -84,14 +84,15 @@ def path_of(document: Mapping[str, object], key: str) -> KeyPath:
         return (key,)
     path: KeyPath = ()
     value: object = document
-    left = f"{key}."
-    while left:
-        part = _part(value, left)
-        left = left[len(part) + 1 :]
-        found: str | int = part
+    # The part of the key below `path`, with a dot after each name.
+    remaining = f"{key}."
+    while remaining:
+        part = _part(value, remaining)
+        remaining = remaining[len(part) + 1 :]
+        step: str | int = part
         if isinstance(value, list):
-            found = _entry(value, part, key)
-            value = value[found]
+            step = _entry(value, part, key)
+            value = value[step]
         # None: a key that the document leaves out, or has without a value; the keys below it are
         # checked by the schema only.
         elif isinstance(value, dict) or value is None:
@@ -100,14 +101,14 @@ def path_of(document: Mapping[str, object], key: str) -> KeyPath:
         else:
             shown = ".".join(map(str, path))
             raise _refused(key, f"has {cut_short(value)} at {shown}, and nothing below it")
-        path = (*path, found)
+        path = (*path, step)
     return path
 
 
 def _part(value: object, key: str) -> str:
-    """Return the first part of a key that ends with a dot; names of the value may have dots, too.
+    """Return the first part of a key: the name of a key or entry of `value`, which may have dots.
 
-    Of several names with which the key begins, the longest.
+    Of several names that fit, the longest. The key ends with a dot.
     """
     part = key.partition(".")[0]
     if isinstance(value, dict):
@@ -153,6 +154,8 @@ def _paths_to(value: object, name: str, path: str = "") -> Iterator[str]:
 
 
 def _entry(entries: Sequence[object], part: str, key: str) -> int:
+    if not entries:
+        raise _refused(key, f"has no entry {cut_short(part)}: the list is empty")
     if _is_number(part, entries):
         return int(part)
     names = {name: number for number, each in enumerate(entries) for name in _names(each)}
@@ -202,8 +205,8 @@ def vary(file: ScenarioFile, values: Mapping[str, object]) -> ScenarioFile:
 
 def plugins_of(values: Mapping[str, object]) -> tuple[str, ...]:
     """Return the plugins among the values of a variant. InputError for what names no plugin."""
-    found = values.get(PLUGIN)
-    names = found if isinstance(found, list | tuple) else [] if found is None else [found]
+    value = values.get(PLUGIN)
+    names = value if isinstance(value, list | tuple) else [] if value is None else [value]
     for each in names:
         if not isinstance(each, str):
             rule = "must be MODULE:CLASS or FILE.py, a list of these, or null for none"

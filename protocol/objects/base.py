@@ -96,9 +96,9 @@ def _read_resources(value: object) -> Mapping[str, Quantity]:
     """
     if type(value) is dict:
         try:
-            found = {key: parse_quantity(text) for key, text in value.items() if type(key) is str}
-            if len(found) == len(value) and all(each.unscaled >= 0 for each in found.values()):
-                return found
+            amounts = {key: parse_quantity(text) for key, text in value.items() if type(key) is str}
+            if len(amounts) == len(value) and all(each.unscaled >= 0 for each in amounts.values()):
+                return amounts
         except (QuantityError, TypeError, AttributeError):
             pass
     return _RESOURCES.validate_python(value, strict=True)
@@ -122,16 +122,16 @@ def _only_text_or_number(value: object) -> object:
 IntOrString = Annotated[int | str, BeforeValidator(_only_text_or_number)]
 
 
-PART_CACHE_MAX_ENTRIES = 32768
+INTERNED_MAX_VALUES = 32768
 """Number of values of one field that are cached; a full cache is emptied."""
 
 
 class _Interned:
     """Validator that reads equal values once and returns the same object for all of them.
 
-    Pods of one template differ in little. Validating a part costs ten times as much as finding it
-    here, and the parts of a hundred thousand pods would take a gigabyte. Keys are exact bytes, so
-    that 1 does not equal True.
+    Pods of one template differ in few fields. Validating a value costs ten times as much as finding
+    it here, and separate values for a hundred thousand pods would take a gigabyte. Keys are exact
+    bytes, so that 1 does not equal True.
     """
 
     def __init__(self) -> None:
@@ -144,12 +144,12 @@ class _Interned:
             key = marshal.dumps(cast("Any", value), 2)
         except ValueError:
             return handler(value)
-        found = self._known.get(key)
-        if found is None:
-            if len(self._known) >= PART_CACHE_MAX_ENTRIES:
+        validated = self._known.get(key)
+        if validated is None:
+            if len(self._known) >= INTERNED_MAX_VALUES:
                 self._known.clear()
-            found = self._known[key] = handler(value)
-        return found
+            validated = self._known[key] = handler(value)
+        return validated
 
 
 def interned() -> WrapValidator:

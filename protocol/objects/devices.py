@@ -2,7 +2,8 @@
 
 Fields and bounds are those of v1 (DeviceTaintRule: v1alpha3) as the API server validates them
 (pkg/apis/resource/validation/validation.go). Which fields exclude each other, and which names are
-unique, is checked where manifests are read; stored objects are accepted as they are.
+unique, is checked where manifests are read, but not in recordings: their objects were stored by an
+API server, which checked them.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ _Json = dict[str, object]
 
 
 def _capacity_value(value: object) -> object:
-    """Convert a bare quantity, a capacity of v1alpha3, to a capacity of v1."""
+    """Convert a capacity of v1alpha3, which is only a quantity, to a capacity of v1."""
     return {"value": value} if type(value) in (str, int, float) else value
 
 

@@ -33,7 +33,7 @@ class ContainerImage(ApiModel):
 
 
 class NodeCondition(ApiModel):
-    """A condition of a node; its change is an event."""
+    """A condition of a node; its change is upstream's event UpdateNodeCondition."""
 
     type: str = ""
     status: str = ""

@@ -110,7 +110,7 @@ class TopologySpreadConstraint(ApiModel):
 
 
 class Taint(ApiModel):
-    """A taint of a node. time_added: not parsed; a taint with another time counts as changed."""
+    """A taint of a node. time_added: as written; two taints that differ in it are not equal."""
 
     key: str = ""
     value: str = ""

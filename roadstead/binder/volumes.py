@@ -75,7 +75,7 @@ class BinderVolumes:
         return self._bind(token, pod, node, [])
 
     def _bind(self, token: str, pod: PodFacts, node: NodeFacts, log: list[StorageChange]) -> Status:
-        pod = self._binding.keep_bound_claims(pod)
+        pod = self._binding.without_ignored_claims(pod)
         if not pod.may_bind_claims:
             return SUCCESS
         if problem := reservation_error(self.device_claims, pod):

@@ -41,7 +41,7 @@ class CacheVolumes:
 
         Nothing without claims to bind, for a profile that binds none, and for an unknown node.
         """
-        pod = self._binding.keep_bound_claims(pod)
+        pod = self._binding.without_ignored_claims(pod)
         if not pod.may_bind_claims or node is None:
             return NOTHING_RESERVED
         reserved = self.assumed_claims.assume(uid, pod, node)

@@ -109,7 +109,7 @@ def _checked(journal: Path, output: Path | None) -> _CheckedJournal:
     """Check a journal. Raises InputError if this release cannot read it."""
     from roadstead.cli.check_output import differences_of_output
     from roadstead.invariants.checker import Checker
-    from roadstead.journal.bound import BoundPods
+    from roadstead.journal.bound_pods import BoundPods
     from roadstead.journal.disk import RealDisk
     from roadstead.journal.headers import FINISHED
     from roadstead.journal.records import JournalError

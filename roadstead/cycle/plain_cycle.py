@@ -108,7 +108,7 @@ class PlainCycle:
 
     def bind_claims(self, pod: PodInCycle, node_name: str) -> None:
         """Reserve the volumes and devices of a placed pod."""
-        facts = self._binding.keep_bound_claims(pod.pod_class.facts)
+        facts = self._binding.without_ignored_claims(pod.pod_class.facts)
         if facts.may_bind_claims:
             node = self.table.facts(self.table.row_of(node_name))
             self._volumes.assume(pod.uid, facts, node)

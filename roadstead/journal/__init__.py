@@ -10,6 +10,7 @@ segment_end.py  where the reading of a segment ended, and what it left out
 writing.py   writing of a file, frame by frame
 files.py     FileJournal: appends, flushes, rotates, takes snapshots
 contents.py  the run in a journal
+bound_pods.py  the pods that are bound at the end of a journal
 outcome.py   the outcome of a run, in a file next to the journal
 disk.py      the file system calls of the journal, which a simulated disk can replace
 format_1.py  frames of the previous format

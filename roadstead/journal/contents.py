@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from roadstead.facts.run_mark import BEGUN, RunMark
 from roadstead.facts.run_mark import FINISHED as ENDED
-from roadstead.journal.bound import BoundPods
+from roadstead.journal.bound_pods import BoundPods
 from roadstead.journal.columns import RecordColumns
 from roadstead.journal.disk import Disk
 from roadstead.journal.records import RecordKind
@@ -19,9 +19,10 @@ from roadstead.journal.segments import Reader
 class JournalContents:
     """Contents of a journal.
 
-    began_with: digest of the inputs, "" if the journal ends before it. last_epoch: the highest of
-    any owner. ended_with: digest of the outcome, "" for a run that did not end. bound: see
-    `BoundPods`. tail: incomplete end that is left out.
+    began_with: digest of the inputs, "" if the journal ends before it. last_epoch: at least the
+    highest epoch of any scheduler (the revisions of other records are counted, too: the next run
+    only needs higher epochs). ended_with: digest of the outcome, "" for a run that did not end.
+    bound: see `BoundPods`. tail: the torn end of the last segment, which is not read.
     """
 
     began_with: str

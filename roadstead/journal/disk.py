@@ -36,14 +36,14 @@ class DiskFile(Protocol):
 
 def append_all(file: DiskFile, data: bytes) -> Iterator[int]:
     """Append all of the data; yield the number of bytes that each write took. Raises OSError."""
-    rest = memoryview(data)
-    while rest:
+    remaining = memoryview(data)
+    while remaining:
         # One write may append only the first part.
-        written = file.write(rest)
+        written = file.write(remaining)
         if written <= 0:
             raise OSError(errno.EIO, "the file takes no more bytes")
         yield written
-        rest = rest[written:]
+        remaining = remaining[written:]
 
 
 class Disk(Protocol):
@@ -109,8 +109,8 @@ class RealFile:
     """A file of the operating system, written without a buffer in the process."""
 
     def __init__(self, path: Path, *, is_new: bool = True) -> None:
-        new = os.O_CREAT | os.O_EXCL if is_new else 0
-        self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | new, 0o600)
+        creation_flags = os.O_CREAT | os.O_EXCL if is_new else 0
+        self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | creation_flags, 0o600)
 
     def write(self, data: Buffer) -> int:
         return os.write(self._fd, data)
@@ -173,10 +173,10 @@ class RealDisk:
         try:
             size_bytes = os.fstat(fd).st_size
             while offset < size_bytes:
-                part = os.pread(fd, REWRITE_BYTES, offset)
-                if not part:
+                data = os.pread(fd, REWRITE_BYTES, offset)
+                if not data:
                     raise OSError(errno.EIO, "the file became shorter")
-                offset += os.pwrite(fd, part, offset)
+                offset += os.pwrite(fd, data, offset)
         finally:
             os.close(fd)
 

@@ -89,14 +89,14 @@ def present_fields() -> Fields:
 class FactsBuilder:
     """Build facts of this release from the lists of a file. FieldsError if it cannot.
 
-    kinds: the record kinds of the file, by number. len: how many classes of facts it has.
+    kinds: the record kinds of the file, by number. len(): the number of its classes of facts.
     """
 
     def __init__(self, written: Fields) -> None:
-        named = {each.__name__: each for each in FACTS}
-        self._facts = [named[each] for each in _all_known("facts", written.facts, named)]
-        known = {each.value: each for each in RecordKind}
-        self.kinds = [known[each] for each in _all_known("records", written.kinds, known)]
+        class_of = {each.__name__: each for each in FACTS}
+        self._facts = [class_of[each] for each in _all_known("facts", written.facts, class_of)]
+        kind_of = {each.value: each for each in RecordKind}
+        self.kinds = [kind_of[each] for each in _all_known("records", written.kinds, kind_of)]
         classes = dict(written.classes)
         self._adapters = [_adapter(each, classes) for each in self._facts]
 
@@ -132,26 +132,27 @@ def _adapter(kind: object, written: Mapping[str, tuple[str, ...]]) -> _Adapter |
     if isinstance(kind, type) and dataclasses.is_dataclass(kind):
         return _class_adapter(kind, written)
     if get_origin(kind) is tuple and arguments[-1:] != (Ellipsis,):
-        parts = [_adapter(each, written) for each in arguments]
-        return _adapted(parts) if any(parts) else None
-    inner = [found for each in arguments if (found := _adapter(each, written)) is not None]
-    if not inner:
+        adapters = [_adapter(each, written) for each in arguments]
+        return _list_adapter(adapters) if any(adapters) else None
+    needed = [adapter for each in arguments if (adapter := _adapter(each, written)) is not None]
+    if not needed:
         return None
     # An optional value or a tuple of any length: exactly one argument has fields, because facts
     # have no other unions.
-    (only,) = inner
+    (adapt,) = needed
     if get_origin(kind) is tuple:
-        return lambda data: [only(each) for each in data] if isinstance(data, list) else data
-    return lambda data: None if data is None else only(data)
+        return lambda data: [adapt(each) for each in data] if isinstance(data, list) else data
+    return lambda data: None if data is None else adapt(data)
 
 
-def _adapted(parts: list[_Adapter | None]) -> _Adapter:
+def _list_adapter(adapters: list[_Adapter | None]) -> _Adapter:
     """Return an adapter of a list, each element by its own adapter; other data stay unchanged."""
 
     def adapt(data: object) -> object:
-        if not isinstance(data, list) or len(data) != len(parts):
+        if not isinstance(data, list) or len(data) != len(adapters):
             return data
-        return [part(each) if part else each for part, each in zip(parts, data, strict=True)]
+        pairs = zip(adapters, data, strict=True)
+        return [each if adapter is None else adapter(each) for adapter, each in pairs]
 
     return adapt
 
@@ -167,23 +168,23 @@ def _class_adapter(cls: type, written: Mapping[str, tuple[str, ...]]) -> _Adapte
                 f"{cls.__name__} has a field {cut_short(name)}, which is not known to this release"
             )
     hints = get_type_hints(cls)
-    parts = [None if name in retired else _adapter(hints[name], written) for name in in_file]
-    if list(in_file) == names and not any(parts):
+    adapters = [None if name in retired else _adapter(hints[name], written) for name in in_file]
+    if list(in_file) == names and not any(adapters):
         return None
     missing = {name: _default(cls, name) for name in names if name not in in_file}
-    adapt_parts = _adapted(parts)
+    adapt_values = _list_adapter(adapters)
 
     def adapt(data: object) -> object:
-        values = adapt_parts(data)
+        values = adapt_values(data)
         # The decoder refuses data of another shape.
         if not isinstance(values, list) or len(values) != len(in_file):
             return data
-        found = missing | dict(zip(in_file, values, strict=True))
+        value_of = missing | dict(zip(in_file, values, strict=True))
         for name in retired:
             # A field that no release reads any more may be dropped only if it is empty.
-            if found[name]:
+            if value_of[name]:
                 raise FieldsError(f"{cls.__name__} has {cut_short(name)}, which is not read")
-        return [found[name] for name in names]
+        return [value_of[name] for name in names]
 
     return adapt
 

@@ -41,10 +41,10 @@ SNAPSHOT_FRAME_RECORDS = 4096
 class FileJournal:
     """A journal in a folder. Read all of `recovered()` before the first `append`.
 
-    tail: the torn bytes that were cut when it was opened. written_bytes: of records, since then.
-    grown_bytes: of records, since then or since the last snapshot. syncs: calls of fsync for
-    records. last_lsn, durable_lsn: the last record that was appended, and the last that was
-    flushed. epoch: of this writer.
+    tail: the torn bytes that were cut when it was opened. written_bytes: bytes of records that were
+    written since it was opened. grown_bytes: those since the last snapshot. syncs: calls of fsync
+    for records. last_lsn, durable_lsn: the last record that was appended, and the last that was
+    flushed. epoch: number of this opening, one higher than any before.
 
     Raises JournalError if the folder is in use, damaged, or cannot be written.
     """
@@ -249,10 +249,10 @@ class FileJournal:
         self._disk.rename(NEW_SNAPSHOT, snapshot_name(self.last_lsn))
 
     def _remove_old(self) -> None:
-        found = find_files(self._disk)
-        keep = {found.snapshot, *(name for name, _ in found.segments)}
+        files = find_files(self._disk)
+        needed = {files.snapshot, *(name for name, _ in files.segments)}
         for name in self._disk.names():
-            if name.endswith((".segment", ".snapshot")) and name not in keep:
+            if name.endswith((".segment", ".snapshot")) and name not in needed:
                 self._disk.remove(name)
         self._disk.sync_names()
 

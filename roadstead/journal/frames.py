@@ -3,13 +3,13 @@
     mark │ length u32 │ crc32 u32 │ kind u8 │ file id u32 │ first lsn u64 │ records u32
          │ digest before u64 │ durable bytes u64 │ body
 
-The checksum covers all bytes after it. A group of records is one frame, which is read whole or not
-at all, as it is acknowledged (a group of more than MAX_FRAME_RECORDS is several). The frames of a
-journal form a chain: each has the digest of the frames before it, so that a frame that is missing,
-or was written elsewhere, is detected. `durable bytes` is how much of the file had been flushed when
-the frame was written. After each flush a FLUSHED frame records that. So a broken frame that a later
-one confirms as durable is damage; a broken frame after all confirmed bytes may have been torn when
-the machine stopped.
+The checksum covers all bytes after it. A group of records, which is acknowledged as a whole, is one
+frame, so that it is also read as a whole or not at all (a group of more than MAX_FRAME_RECORDS is
+several frames). The frames of a journal form a chain: each has the digest of the frames before it,
+so that a frame that is missing, or was written elsewhere, is detected. `durable bytes` is how much
+of the file had been flushed when the frame was written. After each flush a FLUSHED frame records
+that. So a broken frame that a later one confirms as durable is damage; a broken frame after all
+confirmed bytes may have been torn when the machine stopped.
 
     FIELDS      the first frame of a file: the schema of its records (fields.py)
     RECORDS     a group of records
@@ -84,8 +84,8 @@ _FRAME_KINDS = frozenset(FrameKind)
 class FactsTable:
     """The facts that one file defines: each is written once, and records refer to its number.
 
-    builder: builds facts from the file's data. facts: by number. known: facts of all files that are
-    read, each as key and value, so that equal facts are one object.
+    builder: builds facts from the file's data. facts: by number. numbers: of these facts. known:
+    facts of all files of the journal, each as key and value, so that equal facts are one object.
     """
 
     builder: FactsBuilder = field(default_factory=lambda: builder_of(present_fields()))
@@ -100,12 +100,12 @@ class FactsTable:
         """
         if facts is None:
             return NO_FACTS
-        found = self.numbers.get(facts)
-        if found is None:
-            found = self.numbers[facts] = len(self.facts)
+        number = self.numbers.get(facts)
+        if number is None:
+            number = self.numbers[facts] = len(self.facts)
             self.facts.append(facts)
             new_facts.append((FACTS.index(type(facts)), pack(to_wire(facts))))
-        return found
+        return number
 
     def add(self, kind: int, data: bytes) -> None:
         """Add facts that a frame defines. FrameError, or the codec's error, if they are invalid."""
@@ -257,10 +257,10 @@ def later_frames(
     raw = bytes(data[offset:])
     start = raw.find(mark)
     while start >= 0:
-        found = read_frame(data, offset + start)
-        if found is not None:
-            yield found
-        start = raw.find(mark, start + 1 if found is None else found.end - offset)
+        later = read_frame(data, offset + start)
+        if later is not None:
+            yield later
+        start = raw.find(mark, start + 1 if later is None else later.end - offset)
 
 
 def decode(frame: Frame, table: FactsTable) -> RecordColumns:
@@ -275,27 +275,28 @@ def decode(frame: Frame, table: FactsTable) -> RecordColumns:
     columns = (lsns, body.uids, body.keys, body.nodes, body.tokens, body.owner, body.facts)
     if any(len(column) != frame.count for column in (body.kinds, *columns)):
         raise FrameError(f"a frame of {frame.count} records has columns of other lengths")
-    owner, kind, facts = set(body.owner), set(body.kinds), set(body.facts)
-    if not _all_in(owner, 0, len(body.owners)):
+    # Each number once: a frame has few different ones.
+    of_owners, of_kinds, of_facts = set(body.owner), set(body.kinds), set(body.facts)
+    if not _all_in(of_owners, 0, len(body.owners)):
         raise FrameError("a frame names an owner that it does not list")
-    if not _all_in(facts, NO_FACTS, len(table.facts)):
+    if not _all_in(of_facts, NO_FACTS, len(table.facts)):
         raise FrameError("a frame names facts that its segment has not defined")
     kinds = table.builder.kinds
-    if not _all_in(kind, 0, len(kinds)):
+    if not _all_in(of_kinds, 0, len(kinds)):
         raise FrameError("a frame holds a record of no known kind")
     # The facts of a record are its `facts` if they are a pod's, else its `subject`.
-    known = {number: table.facts[number] for number in facts if number != NO_FACTS}
-    pods = {number: each for number, each in known.items() if isinstance(each, PodFacts)}
-    subjects = {number: each for number, each in known.items() if not isinstance(each, PodFacts)}
+    facts = {number: table.facts[number] for number in of_facts if number != NO_FACTS}
+    pods = {number: each for number, each in facts.items() if isinstance(each, PodFacts)}
+    subjects = {number: each for number, each in facts.items() if not isinstance(each, PodFacts)}
     return RecordColumns(
         lsns,
-        _values_of(body.kinds, {number: kinds[number] for number in kind}),
+        _values_of(body.kinds, {number: kinds[number] for number in of_kinds}),
         [uid or key for uid, key in zip(body.uids, body.keys, strict=True)],
         *(body.keys, body.nodes, body.tokens),
-        _values_of(body.owner, {number: body.owners[number][0] for number in owner}),
-        _values_of(body.owner, {number: body.owners[number][1] for number in owner}),
-        _values_of(body.facts, {number: pods.get(number) for number in facts}),
-        _values_of(body.facts, {number: subjects.get(number) for number in facts}),
+        _values_of(body.owner, {number: body.owners[number][0] for number in of_owners}),
+        _values_of(body.owner, {number: body.owners[number][1] for number in of_owners}),
+        _values_of(body.facts, {number: pods.get(number) for number in of_facts}),
+        _values_of(body.facts, {number: subjects.get(number) for number in of_facts}),
     )
 
 

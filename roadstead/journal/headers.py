@@ -118,11 +118,11 @@ class JournalFiles:
 def find_files(disk: Disk) -> JournalFiles:
     """Return the journal's files, without segments whose records the snapshot covers."""
     names = disk.names()
-    snapshots = sorted(int(found[1]) for name in names if (found := _SNAPSHOT.fullmatch(name)))
-    firsts = sorted(int(found[1]) for name in names if (found := _SEGMENT.fullmatch(name)))
+    snapshots = sorted(int(match[1]) for name in names if (match := _SNAPSHOT.fullmatch(name)))
+    first_lsns = sorted(int(match[1]) for name in names if (match := _SEGMENT.fullmatch(name)))
     lsn = snapshots[-1] if snapshots else 0
     # The last segment that begins up to record lsn + 1 may have records after the snapshot.
-    before = [first for first in firsts if first <= lsn + 1]
-    kept = [first for first in firsts if not before or first >= before[-1]]
-    segments = tuple((segment_name(first), first) for first in kept)
+    older = [first for first in first_lsns if first <= lsn + 1]
+    uncovered = [first for first in first_lsns if not older or first >= older[-1]]
+    segments = tuple((segment_name(first), first) for first in uncovered)
     return JournalFiles(snapshot_name(lsn) if snapshots else "", lsn, segments)

@@ -8,7 +8,7 @@ from roadstead.journal.records import JournalError
 
 
 class OutcomeFile:
-    """The file `outcome`. It has its name when it is complete and durable."""
+    """The file `outcome`. Until it is complete and durable, its name is `outcome.new`."""
 
     def __init__(self, disk: Disk) -> None:
         self._disk = disk

@@ -53,10 +53,11 @@ class JournalRecord(NamedTuple):
 
     lsn: number of the commit. In a snapshot, only the first record of a present pod has that
     number; all other records have 0.
+    uid, key: of the pod; the key is namespace/name. node_name: of the pod, or the node itself.
     token, owner, epoch: of the attempt and its scheduler, for BIND, and for LOAD in a snapshot. For
-    RUN, the owner and epoch that it fences, or the token that it makes void. For EVICT, the owner
-    is the key of the preemptor. For ADD, DELETE, NODE and NODE_GONE, the epoch is the sender's
-    revision (`roadstead.revisions`).
+    RUN, a scheduler and its new epoch, or the token that becomes void. For EVICT, the owner is the
+    key of the preemptor. For ADD, DELETE, NODE and NODE_GONE, the epoch is the sender's revision
+    (`roadstead.revisions`).
     facts: of the pod, for LOAD, BIND and ADD, so that a reader of the journal alone can check every
     constraint again. subject: the node of NODE; for CLUSTER, the cluster or the filters of the
     configuration (`Rules`); the mark of RUN; the change of STORAGE.

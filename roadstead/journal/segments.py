@@ -76,12 +76,12 @@ class Reader:
 
     def groups(self) -> Iterator[Records]:
         """As `records`, in the groups in which they were written."""
-        found = _files_of(self._disk)
+        files = _files_of(self._disk)
         try:
-            if found.snapshot:
-                yield from self._snapshot(found)
-            for number, (name, first_lsn) in enumerate(found.segments, 1):
-                yield from self._segment(name, first_lsn, number == len(found.segments))
+            if files.snapshot:
+                yield from self._snapshot(files)
+            for number, (name, first_lsn) in enumerate(files.segments, 1):
+                yield from self._segment(name, first_lsn, number == len(files.segments))
             self._check_end()
         except DamagedError as damaged:
             if not self._stops_at_damage:
@@ -91,9 +91,9 @@ class Reader:
                 raise JournalError(f"journal {self._disk.path}: {text}") from None
             self.damage = damaged.unread
 
-    def _snapshot(self, found: JournalFiles) -> Iterator[Records]:
-        name, data = found.snapshot, self._read(found.snapshot)
-        header = self._header(name, data, found.snapshot_lsn)
+    def _snapshot(self, files: JournalFiles) -> Iterator[Records]:
+        name, data = files.snapshot, self._read(files.snapshot)
+        header = self._header(name, data, files.snapshot_lsn)
         if header is None:
             raise self._damaged(name, 0, data, "its header is not that of a journal")
         end = SegmentEnd(name, header, header.size_bytes, first_digest(header), header.first_lsn)
@@ -111,12 +111,12 @@ class Reader:
                 count += len(group)
                 yield group
             else:
-                found_end = frame.kind, frame.count, frame.first_lsn
-                is_complete = found_end == (FrameKind.CLOSED, count, found.snapshot_lsn + 1)
+                last_frame = frame.kind, frame.count, frame.first_lsn
+                is_complete = last_frame == (FrameKind.CLOSED, count, files.snapshot_lsn + 1)
             end.size_bytes, end.digest = frame.end, frame.digest_after
         if not is_complete:
             raise self._damaged(name, end.size_bytes, data, _PARTIAL)
-        self.last_lsn = found.snapshot_lsn
+        self.last_lsn = files.snapshot_lsn
         self._snapshot_header = header
 
     def _segment(self, name: str, first_lsn: int, is_last: bool) -> Iterator[Records]:
@@ -235,7 +235,7 @@ class Reader:
             return
         layout = format_1 if end.header.format == 1 else frames
         frame_format = (layout.frame_at, layout.MARK)
-        # The search includes `offset`: the frame there may be whole, but continue other frames than
+        # The search begins at `offset`: a whole frame there has the digest of other frames than
         # those before it, which shows that some are missing.
         for later in later_frames(data, offset, *frame_format):
             if later.confirms(offset, end.next_lsn, file_id):

@@ -46,7 +46,7 @@ class FrameFile:
 
         number, digest_before: see `Header`.
         """
-        # Left by a process that crashed before it renamed the file.
+        # A file that was left by a process which crashed before it renamed the file.
         if name in disk.names():
             disk.remove(name)
         fields = present_fields().encode()

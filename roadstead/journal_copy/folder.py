@@ -48,7 +48,7 @@ def copied_files(disk: Disk) -> Iterator[CopyFile]:
 
 
 def free_name(folder: Path) -> Path:
-    """Return the first name with a number behind the folder's that is free."""
+    """Return the first unused name of FOLDER.1, FOLDER.2 and so on, in the folder's directory."""
     number = 1
     while (path := folder.with_name(f"{folder.name}.{number}")).exists():
         number += 1

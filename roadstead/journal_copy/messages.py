@@ -54,7 +54,10 @@ class Step:
 
 
 Pairing = tuple[int, int]
-"""Epoch of the binder, and number of its attempt to pair with a copy; later pairings are higher."""
+"""Epoch of the binder (number of its incarnation), and number of its attempt to pair with a copy.
+
+Later pairings are higher.
+"""
 
 
 @dataclass(frozen=True, slots=True)

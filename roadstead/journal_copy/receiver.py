@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import StrEnum
 
-from roadstead.journal.disk import Disk, DiskFile
+from roadstead.journal.disk import Disk, DiskFile, append_all
 from roadstead.journal.records import JournalError
 from roadstead.journal_copy.folder import INCOMPLETE, copied_files, copied_names, is_copied
 from roadstead.journal_copy.messages import (
@@ -85,6 +85,7 @@ class CopyReceiver:
         self.failure = ""
         self._disk, self._set_aside = disk, set_aside
         self._pairing: Pairing = (0, 0)
+        # Of the last message of the pairing that was carried out.
         self._number = 0
         # The files when the present pairing began. They are kept because the sender repeats its
         # message if computing their digests takes longer than it waits.
@@ -169,15 +170,15 @@ class CopyReceiver:
             raise JournalError(f"journal copy: {wrong_names} are no files of a journal")
         was_complete = self.state is ReceiverState.COMPLETE
         # A complete copy has no mark, so that its folder need not be listed for each message.
-        is_marked = not was_complete and INCOMPLETE in self._disk.names()
+        was_marked = not was_complete and INCOMPLETE in self._disk.names()
         # A folder that is set aside is replaced by an empty one: incomplete until the message ends.
         sets_aside = any(step.kind is StepKind.ASIDE for step in message.steps)
         stays_complete = was_complete and message.is_complete and not sets_aside
-        if not is_marked and not stays_complete:
+        if not was_marked and not stays_complete:
             self._mark()
         self._apply(ReceiverEvent.COMPLETE if message.is_complete else ReceiverEvent.WRITE)
         for step in message.steps:
-            self._carry_out_step(step, keeps_mark=is_marked)
+            self._carry_out_step(step, was_marked=was_marked)
         self._sync()
         # The journal appends to one file; other files are opened again when a step needs them.
         appended = {step.name for step in message.steps if step.kind is StepKind.APPEND}
@@ -194,9 +195,10 @@ class CopyReceiver:
         self._disk.create(INCOMPLETE).close()
         self._disk.sync_names()
 
-    def _carry_out_step(self, step: Step, *, keeps_mark: bool) -> None:
+    def _carry_out_step(self, step: Step, *, was_marked: bool) -> None:
+        """Carry out a step. was_marked: the folder had the mark before the message of the step."""
         if step.kind is StepKind.ASIDE:
-            self._set_files_aside(keeps_mark=keeps_mark)
+            self._set_files_aside(was_marked=was_marked)
         elif step.kind is StepKind.CREATE:
             if step.name in self._disk.names():
                 self._remove(step.name)
@@ -226,12 +228,8 @@ class CopyReceiver:
             raise OSError(
                 f"{step.name} has {file.size()} bytes, and the journal goes on at {step.offset}"
             )
-        rest = memoryview(step.data)
-        while rest:
-            written = file.write(rest)
-            if written <= 0:
-                raise OSError(f"{step.name} takes no more bytes")
-            rest = rest[written:]
+        for _ in append_all(file, step.data):
+            pass
         self._unsynced.add(step.name)
 
     def _open(self, name: str) -> DiskFile:
@@ -268,16 +266,16 @@ class CopyReceiver:
         if file is not None:
             file.close()
 
-    def _set_files_aside(self, *, keeps_mark: bool) -> None:
+    def _set_files_aside(self, *, was_marked: bool) -> None:
         """Replace the folder by an empty one; the former one stays as it was before this message.
 
-        keeps_mark: the former folder was marked as incomplete before it.
+        So it keeps its mark only if it `was_marked` then.
         """
         for name in list(self._files):
             self._close(name)
         if not copied_names(self._disk):
             return
-        if not keeps_mark:
+        if not was_marked:
             self._disk.remove(INCOMPLETE)
         self._disk.unlock()
         self._disk = self._set_aside()

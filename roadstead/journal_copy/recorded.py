@@ -18,8 +18,8 @@ class StepRecorder(Protocol):
 class _RecordedFile:
     """A file whose appends and syncs are recorded.
 
-    key: of the open file in its disk, because a file may be renamed while it is open. size_bytes:
-    the size when it was opened.
+    key: number of the open file in `RecordedDisk`, which has its present name: a file may be
+    renamed while it is open. size_bytes: the size when it was opened.
     """
 
     def __init__(self, disk: RecordedDisk, file: DiskFile, key: int, size_bytes: int) -> None:

@@ -78,7 +78,7 @@ TABLE: TransitionTable[SenderState, SenderEvent] = TransitionTable(
 )
 
 DESTRUCTIVE = frozenset({StepKind.CUT, StepKind.RENAME, StepKind.REMOVE})
-"""Steps that change what is already in files: a part that was planned can no longer be read."""
+"""Steps that change what is already in files: parts planned to be sent can no longer be read."""
 
 DURABLE = DESTRUCTIVE | {StepKind.SYNC}
 """Steps whose results must be durable before the binder acknowledges anything after them."""
@@ -119,7 +119,8 @@ class CopySender:
         # Recorded steps that wait until all parts are sent.
         self._queue: deque[Step] = deque()
         self._waiting_bytes = 0
-        # (position, number of the journal's last record there), of positions that are not sent.
+        # (position after a SYNC or where catching up begins, the journal's last record there), for
+        # positions that are not sent yet.
         self._lsns: deque[tuple[int, int]] = deque()
 
     @property
@@ -159,8 +160,8 @@ class CopySender:
         return self._sent
 
     def _is_due(self) -> bool:
-        # Else, steps for which no caller waits (a FLUSHED frame, which marks what is durable) are
-        # sent with later ones.
+        # If the copy has everything that must be durable, no caller waits for the other steps (a
+        # FLUSHED frame, which marks what is durable): they are sent with later ones.
         return self.state is SenderState.CATCHING_UP or not self.is_confirmed
 
     def _next_write(self) -> CopyWrite:
@@ -211,7 +212,7 @@ class CopySender:
         return Step(step.kind, step.name, offset=step.offset, data=first)
 
     def answered(self, answer: CopyState) -> None:
-        """Apply the copy's answer to the message that was sent last; ignore a repeated answer."""
+        """Apply the copy's answer to the unanswered message; ignore it if there is none."""
         if self.state is SenderState.FENCED or self._sent is None:
             return
         if answer.epoch > self._pairing[0]:
@@ -291,7 +292,7 @@ class CopySender:
     def validate(self) -> None:
         """Check every invariant; raises AssertionError."""
         assert self.confirmed <= self.position, "more is confirmed than was recorded"
-        assert self.required <= self.position, "a later position is wanted than was recorded"
+        assert self.required <= self.position, "a later position is required than was recorded"
         waiting_bytes = sum(len(step.data) for step in self._queue)
         assert waiting_bytes == self._waiting_bytes <= self._max_waiting_bytes, "waiting bytes"
         if self.state in (SenderState.UNPAIRED, SenderState.FENCED):

@@ -1,4 +1,7 @@
-"""Commits: what a run in one process needs of a binder."""
+"""Commits: what a run in one process needs of a binder.
+
+A `KeyedPod` is a pod as (UID, key, facts), its key namespace/name.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,10 @@ class Outcomes(Protocol):
 
 
 class BindWriter(Protocol):
-    """The writer of binds; methods as in `roadstead.binder.binder.Binder`."""
+    """The writer of binds; methods as in `roadstead.binder.binder.Binder`.
+
+    volumes (of `bind`): bindings of the claims that the pods use.
+    """
 
     @property
     def outcomes(self) -> Outcomes: ...

@@ -5,6 +5,9 @@ batch to batch. A number W: the same, with W workers that score new classes. Wit
 path is the reference path: the plugins decide. With the kernel it is pod by pod (`+kernel`) or in
 runs of pods (`+runs`). Tests compare the paths, also with recorded decisions of kube-scheduler
 (`scripts/parity.py`).
+
+As upstream, the rows that changed are snapshotted before each pod (`roadstead.nodes.snapshots`).
+The time of a snapshot is `NodeTable.arrived`, the number of nodes that were added until then.
 """
 
 from __future__ import annotations
@@ -102,7 +105,8 @@ class DecisionPath(Protocol):
 
     def nominate(self, node_name: str, facts: PodFacts) -> None: ...
 
-    def withdraw(self, node_name: str, facts: PodFacts) -> None: ...
+    def withdraw(self, node_name: str, facts: PodFacts) -> None:
+        """End one nomination, if there is one."""
 
     def prepare(self, identity: PodIdentity, facts: PodFacts) -> PodInCycle:
         """Return the pod with its class, at its first attempt, to be explained or decided."""
@@ -213,8 +217,10 @@ class BatchPath(PlainPath):
         pods = self._batch_builder.next_batch(pods)
         batch = self._batch_builder.begin(pods)
         if isinstance(batch, PendingSearch):
+            # Extenders are called here, before Score.
             batch = self._batch_builder.searched(batch.run())
         elif isinstance(batch, ContinuingBatch):
+            # Such a batch decides over all nodes; only for it lists of the best rows are useful.
             self._use_lists(batch, pods)
         decisions: list[Decision] = []
         # Decisions of the kernel that are not returned yet, in reverse order.
@@ -223,6 +229,7 @@ class BatchPath(PlainPath):
             take_snapshot(table, table.arrived)
             if not run:
                 run = batch.decide_by_kernel(pods[len(decisions) :])[::-1]
+                # The kernel places pods on its own arrays; `flush` adds them to the table.
                 batch.flush()
                 # All pods of the run are placed already, but for snapshots the row of each changes
                 # only at its turn.
@@ -239,6 +246,7 @@ class BatchPath(PlainPath):
                 # the later decisions of its run without this change.
                 self._undo(run, decision.node_name)
                 break
+        # The next batch is shorter if this one ended early.
         self._batch_builder.record_length(len(pods), len(decisions))
         assert decisions, "a fresh batch decides at least one pod"
         for each in decisions:
@@ -328,10 +336,10 @@ class WorkersPath(BatchPath):
 
     def _use_lists(self, batch: ContinuingBatch, pods: Sequence[PodInCycle]) -> None:
         """Have workers list their best rows of new classes."""
-        new, compiled_kernel = batch.unlisted(pods), self._batch_builder.compiled_kernel
-        if not new or compiled_kernel is None:
+        unlisted, compiled_kernel = batch.unlisted(pods), self._batch_builder.compiled_kernel
+        if not unlisted or compiled_kernel is None:
             return
-        best = self._workers.list_best(new, batch.tie_break_hashes(new), compiled_kernel)
+        best = self._workers.list_best(unlisted, batch.tie_break_hashes(unlisted), compiled_kernel)
         if best is not None:
             batch.use_lists(best, len(pods))
 

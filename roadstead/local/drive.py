@@ -1,4 +1,7 @@
-"""Drivers of steps in one process, where each need is answered without waiting."""
+"""Drivers of generators in one process, where each need is answered without waiting.
+
+Such a generator, here called *steps*, yields needs, which its driver answers (`cycle.needs`).
+"""
 
 from __future__ import annotations
 
@@ -43,6 +46,8 @@ def _answer(need: Need) -> object:
     match need:
         case CallExtenders(_, work):
             return work()
+        # The answer to `Prepare` is the kernel or None; that to `Phase`, a mark for measured times,
+        # is ignored.
         case Prepare() | Phase():
             return None
     return 0.0

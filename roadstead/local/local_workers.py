@@ -1,6 +1,7 @@
 """LocalWorkers: the workers of one decision path, in its process.
 
-Their answers are packed and unpacked as messages are.
+Each has a `Scorer`, which evaluates new classes on its rows, and a `Ranker`, which lists the best
+of its rows. Their answers are packed and unpacked as messages are.
 """
 
 from __future__ import annotations
@@ -34,8 +35,9 @@ LISTED_PER_WORKER = 4
 class LocalWorkers:
     """Workers over copies of the rows of a path's table.
 
-    Worker k of n has the nodes whose arrival number modulo n is k. profiles_of: returns profiles
-    by scheduler name, for a worker's classes.
+    A node's arrival is its number, from 0, in the order of all nodes that were ever added to the
+    path's table. Worker k of n has the nodes whose arrival modulo n is k. profiles_of: returns
+    profiles by scheduler name, for a worker's classes.
     """
 
     def __init__(
@@ -51,14 +53,14 @@ class LocalWorkers:
         profiles = [profiles_of(each.classes) for each in tables]
         self._scorers = [Scorer(*each) for each in zip(tables, profiles, strict=True)]
         self._rankers = [
-            Ranker(scorer.by_arrival, scorer.table, own)
-            for scorer, own in zip(self._scorers, profiles, strict=True)
+            Ranker(scorer.by_arrival, scorer.table, of_worker)
+            for scorer, of_worker in zip(self._scorers, profiles, strict=True)
         ]
         # By node: the table of the worker that has it.
         self._table_of: dict[str, NodeTable] = {}
 
     def add_node(self, facts: NodeFacts, arrival: int) -> None:
-        """Add a node to its worker. arrival: its number on the path's table."""
+        """Add a node to its worker."""
         table = self._scorers[arrival % len(self._scorers)].table
         table.add_node(facts, arrival)
         self._table_of[facts.name] = table
@@ -101,8 +103,10 @@ class LocalWorkers:
         return self._parts.merge_answers(answers, touched, len(pods)) or []
 
     def _score_answer(self, scorer: Scorer, classes: Sequence[bytes]) -> ScoreAnswer:
-        columns = tuple(scorer.columns(each, len(self._table)) for each in classes)
-        answer = ScoreAnswer(0, len(scorer.table), scorer.digest, b"", columns)
+        columns = tuple(scorer.columns(each, node_count=len(self._table)) for each in classes)
+        answer = ScoreAnswer(
+            seq=0, rows=len(scorer.table), digest=scorer.digest, touched=b"", classes=columns
+        )
         return from_wire(ScoreAnswer, unpack(pack(to_wire(answer))))
 
     def list_best(
@@ -114,7 +118,9 @@ class LocalWorkers:
         """
         no_rows = np.zeros(0, np.int64)
         classes = tuple(encode_facts(pod.pod_class.facts) for pod in pods)
-        request = RankRequest(0, b"", classes, hashes.tobytes(), LISTED_PER_WORKER)
+        request = RankRequest(
+            seq=0, excluded=b"", classes=classes, draws=hashes.tobytes(), most=LISTED_PER_WORKER
+        )
         rows = self._parts.rows
         answers: dict[int, RankAnswer] = {}
         for number in rows.with_rows():

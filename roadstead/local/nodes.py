@@ -2,6 +2,9 @@
 
 SchedulerCache ── Changes ──► LocalNodes ──► node table
                                  └── Tentative: placements decided here, which are on it already
+
+With `conflicts: version` the binder refuses a pod whose node's row has a newer version than the one
+that the decision read. The version of a row is the number of the journal record that changed it.
 """
 
 from __future__ import annotations
@@ -31,7 +34,7 @@ class LocalNodes:
         self._versions = KnownVersions()
 
     def hold(self) -> None:
-        """Do nothing: in one thread, nothing else changes the table while a batch is decided."""
+        """Do nothing: in one thread, no change of the cache arrives while a batch is decided."""
 
     def release(self) -> None:
         """Do nothing; see `hold`."""
@@ -81,6 +84,7 @@ class LocalNodes:
             self.tentative.nominate(uid, name, pod_class)
         elif delta.kind is DeltaKind.WITHDRAW:
             self.tentative.withdraw(uid, name, pod_class)
+        # A pod that is a victim, or was decided again, is removed from the table already.
         elif not self.tentative.forget_removal(uid, name):
             self.table.remove_pod(name, pod_class, uid=uid)
 

@@ -69,10 +69,10 @@ class LocalRun:
     """One scheduler with queue, cache and binder. now_s: the current time, an argument of `run`.
 
     journal: records the binder's commits; by default nothing is recorded. compiled_kernel: None
-    without it. caller_of: returns the caller of an extender, by default over HTTP. failures:
-    reports of attempts that failed. has_leased: the last `step` leased pods. binder, state: in
-    place of those of the plan. on_report: called with every report to the queue, before it is
-    applied.
+    for decisions by the plugins alone. caller_of: returns the caller of an extender, by default
+    over HTTP. failures: reports of attempts that failed. has_leased: the last `step` leased pods.
+    binder, state: in place of those of the plan. on_report: called with every report to the queue,
+    before it is applied.
     """
 
     def __init__(
@@ -94,11 +94,13 @@ class LocalRun:
         self.binder = binder or build_binder(plan, journal or NullJournal())
         self.state = state or build_cluster_state(plan)
         self._on_report = on_report
+        # members: the pods of gangs, for the plugin Coscheduling.
         classes, members = PodClasses(), GroupMembers()
         self.profiles = profiles = build_profiles(plan, classes, members=members)
         self.nodes = LocalNodes(self.state, classes, settings)
         self.cache = SchedulerCache(self.state, self.nodes)
         self.queue = build_queue(plan)
+        # All profiles have the same storage.
         self._volumes = SchedulerVolumes(next(iter(profiles.values())).storage)
         node_search = build_node_search(plan, caller_of)
         self.scheduler = Scheduler(
@@ -114,20 +116,21 @@ class LocalRun:
 
     def add_nodes(self, nodes: Iterable[NodeFacts]) -> None:
         """Add or change nodes; waiting pods that they may help are requeued."""
-        added, known = list(nodes), self.state.core.placements.nodes
-        node_list = NodeList.of(added)
-        changes = [NodeChange(known.get(each.name), each) for each in added]
+        new, before = list(nodes), self.state.core.placements.nodes
+        node_list = NodeList.of(new)
+        changes = [NodeChange(before.get(each.name), each) for each in new]
         self.binder.add_nodes(node_list)
         self.cache.add_nodes(node_list)
         self._drive_queue(self.queue.observe(changes, (), (), self.now_s))
 
     def remove_nodes(self, names: Sequence[str]) -> None:
         """Remove nodes; their pods remain bound to them."""
-        known = self.state.core.placements.nodes
-        changes = [NodeChange(known[name], None) for name in names if name in known]
+        before = self.state.core.placements.nodes
+        changes = [NodeChange(before[name], None) for name in names if name in before]
         self.binder.remove_nodes(names)
-        freed = self.cache.remove_nodes(names)
-        self._drive_queue(self.queue.observe(changes, freed, (), self.now_s))
+        # The pods of these nodes, which no longer block other pods.
+        gone = self.cache.remove_nodes(names)
+        self._drive_queue(self.queue.observe(changes, gone, (), self.now_s))
 
     def add_running(self, pods: Sequence[Pod], nodes: Sequence[str]) -> None:
         """Add pods that already run, each on its node."""
@@ -282,11 +285,11 @@ class LocalRun:
             outcome = self.cache.assume(assumed, self.now_s, bind_next=need.bind_next)
             refused, bound = outcome.refused, outcome.bound
         elif isinstance(need, UpdateAttempts):
-            freed = self.cache.finish_attempts(
+            gone = self.cache.finish_attempts(
                 need.forget, need.sent_to_binder, need.confirm, need.row_versions, self.now_s
             )
-            if freed:
-                self._drive_queue(self.queue.observe((), freed, (), self.now_s))
+            if gone:
+                self._drive_queue(self.queue.observe((), gone, (), self.now_s))
         else:
             pods = [(identity_of(n.uid, n.key), n.facts) for n in need.nominations]
             nodes = [n.node_name for n in need.nominations]
@@ -294,7 +297,7 @@ class LocalRun:
             self.cache.deallocate((n.deallocates, n.uid) for n in need.nominations)
             self.cache.nominate(pods, nodes, preempts, need.evicted)
         storage = self.state.volumes.changes_since(need.known_changes)
-        # No number of a change: all changes are on the scheduler's table at once.
+        # seq: the change that the table must reach before the answer is used. It has all changes.
         return CacheAnswer(refused, seq=0, volumes=bound, storage=storage)
 
     def _bind(self, need: BindPods) -> BindAnswers:

@@ -1,4 +1,7 @@
-"""Choice of a preemption candidate: the node with the smallest `Candidate.loss`."""
+"""Choice of a preemption candidate: the node with the smallest loss.
+
+`Candidate.loss` has upstream's criteria in their order, for example the number of violated budgets.
+"""
 
 from __future__ import annotations
 

@@ -1,13 +1,15 @@
 """The dry run: find the victims without which a pod would fit, on nodes where evictions may help.
 
-On a copy of a node's row, all pods of lower priority are removed. If the preemptor still does not
-fit, the node is no candidate. Otherwise the removed pods are added back one by one: first those
-whose eviction would violate a disruption budget, then the others, each group in order of
-importance. A pod with which the preemptor does not fit is removed again: it is a victim.
+On a copy of a node's row (`RowOverlay`), all pods of lower priority are removed. If the preemptor
+still does not fit, the node is no candidate. Otherwise the removed pods are added back one by one:
+first those whose eviction would violate a disruption budget, then the others, each group in order
+of importance. A pod with which the preemptor does not fit is removed again: it is a victim.
 
 The filters run for many rows at once, in as many rounds as the fullest row has pods of lower
-priority. The result of each row is cached with the evaluation; for the next pod of the class only
-rows that changed are tried again (`roadstead.framework.dry_run_cache`).
+priority. The `Evaluation` of the preemptor's class has the filters' result for each row, a code:
+PASSED, EXCLUDED by PreFilter, or k > 0 for its status `statuses[k - 1]`. It also caches the dry
+run of each row; for the next pod of the class only rows that changed are tried again
+(`roadstead.framework.dry_run_cache`). A `Resident` is one pod on a node.
 
 Upstream: pkg/scheduler/framework/preemption/preemption.go (findCandidates, DryRunPreemption) and
 plugins/defaultpreemption/default_preemption.go (SelectVictimsOnNode, PodEligibleToPreemptOthers).
@@ -50,16 +52,18 @@ ROWS_PER_STEP = 128
 def dry_run(
     evaluation: Evaluation, request: DryRun, budgets: Sequence[DisruptionBudget]
 ) -> DryRunResult:
-    """Try rows in the order of `request` until enough candidates are found.
+    """Try rows in the order of `request` until it has enough candidates (`are_enough`).
 
     evaluation: of the preemptor's class; it must be up to date.
     """
     if _waits_for_victims(evaluation):
         return DryRunResult(waits=True)
     table = evaluation.table
+    # Rows on which the pod might fit without other pods.
     rows = evaluation.helpful_rows()
     names, hashes = table.columns.names, table.columns.name_hash[rows]
     rows = rows[in_order([names[row] for row in rows.tolist()], request.pod_hash, hashes)]
+    # Cached results of other budgets are dropped.
     evaluation.dry_runs.use(budgets)
     outcome = _Outcome()
     for start in range(0, len(rows), ROWS_PER_STEP):
@@ -123,7 +127,6 @@ def _waits_for_victims(evaluation: Evaluation) -> bool:
 
 
 def _may_help(evaluation: Evaluation, code: int) -> bool:
-    # The codes of rows are positions in `statuses`, counted from 1.
     return evaluation.statuses[code - 1].code is not Code.UNSCHEDULABLE_AND_UNRESOLVABLE
 
 
@@ -133,15 +136,15 @@ def _lower_priority_pods(table: NodeTable, row: int, priority: int) -> list[Resi
     Pods of which the table knows only the class follow, with an empty UID and key.
     """
     unnamed = dict(table.pods(row))
-    found = []
+    lower = []
     for pod in table.residents.on(table.columns.names[row]):
         unnamed[pod.pod_class] -= 1
         if pod.pod_class.facts.priority < priority:
-            found.append(pod)
+            lower.append(pod)
     for pod_class, count in unnamed.items():
         if pod_class.facts.priority < priority:
-            found += [Resident("", "", None, pod_class)] * count
-    return found
+            lower += [Resident("", "", None, pod_class)] * count
+    return lower
 
 
 def _results_of(
@@ -164,13 +167,13 @@ def _try_rows(
     table, priority = evaluation.table, evaluation.pod.facts.priority
     removable = [_lower_priority_pods(table, row, priority) for row in rows.tolist()]
     with_removable = [index for index, pods in enumerate(removable) if pods]
-    found = [_WITHOUT_VICTIMS] * len(rows)
+    results = [_WITHOUT_VICTIMS] * len(rows)
     if with_removable:
         pods_of_rows = [*filter(None, removable)]
         rows_dry_run = _RowsDryRun(evaluation, rows[with_removable], pods_of_rows, budgets)
         for index, each in zip(with_removable, rows_dry_run.run(), strict=True):
-            found[index] = each
-    return found
+            results[index] = each
+    return results
 
 
 class _RowsDryRun:
@@ -191,6 +194,7 @@ class _RowsDryRun:
         self._removable = removable
         self._budgets = budgets
         self._names = [evaluation.table.columns.names[row] for row in rows.tolist()]
+        # (row, class, number of pods to add; -1 removes one).
         self._overlay.move(
             (row, pod.pod_class, -1) for row, pods in enumerate(removable) for pod in pods
         )
@@ -203,9 +207,9 @@ class _RowsDryRun:
         for each in fitting:
             each.sort(self._budgets)
         self._reprieve(fitting)
-        found = {each.row: self._result_of(each) for each in fitting}
+        result_of = {each.row: self._result_of(each) for each in fitting}
         return [
-            found[row] if code == PASSED else self._refused(code)
+            result_of[row] if code == PASSED else self._refused(code)
             for row, code in enumerate(codes.tolist())
         ]
 

@@ -1,5 +1,6 @@
 """The order of pods by importance, and the pods whose eviction violates a disruption budget.
 
+A `Resident` is one pod on a node.
 Upstream: pkg/scheduler/util/utils.go (MoreImportantPod) and
 plugins/defaultpreemption/default_preemption.go (filterPodsWithPDBViolation).
 """

@@ -88,8 +88,8 @@ def manifest_places(file: ScenarioFile) -> Iterator[tuple[str, list[str]]]:
         if isinstance(entry, ManifestFleet):
             at, names = ("fleet", number, "manifests"), entry.manifests
             place = join_path("", at)
-            if place in file.stored:
-                yield place, [str(path) for path in file.stored[place]]
+            if place in file.copies:
+                yield place, [str(path) for path in file.copies[place]]
                 continue
             paths = []
             for name in [names] if isinstance(names, str) else names:

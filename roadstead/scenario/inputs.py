@@ -42,7 +42,7 @@ class FileDigests:
 
     def of(self, file: ScenarioFile) -> Iterator[InputDigest]:
         """Yield the digests of the files of a scenario that no earlier one has. InputError."""
-        for path in dict.fromkeys(file.named.values()):
+        for path in dict.fromkeys(file.named_files.values()):
             if self._is_new(path):
                 yield InputDigest(file.name_of(path), digest_of_file(path).sha256)
         paths = manifest_paths(file)
@@ -62,7 +62,7 @@ def input_files(file: ScenarioFile) -> Iterator[tuple[str, Path]]:
 
     Manifests are in the order in which they are read, each once. Raises InputError.
     """
-    yield from file.named.items()
+    yield from file.named_files.items()
     seen: set[str] = set()
     for place, paths in manifest_places(file):
         for source, _ in read_texts(paths, stdin=io.BytesIO(b"")):

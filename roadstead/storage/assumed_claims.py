@@ -94,20 +94,20 @@ class AssumedClaims:
 
         Idempotent.
         """
-        before = self._devices.in_flight(uid)
+        in_flight_before = self._devices.in_flight(uid)
         in_flight = self._devices.assume(uid, pod, node)
         if in_flight is None:
             return None
-        found = self._assume_volumes(uid, pod, node)
-        if found is None:
+        reserved = self._assume_volumes(uid, pod, node)
+        if reserved is None:
             self._devices.forget(uid)
             return None
         if not in_flight:
-            return found
-        changes = found.changes
-        if in_flight != before:
+            return reserved
+        changes = reserved.changes
+        if in_flight != in_flight_before:
             changes = (*changes, StorageChange(device_claims=in_flight))
-        return Reserved(found.bindings, changes, in_flight)
+        return Reserved(reserved.bindings, changes, in_flight)
 
     def _assume_volumes(self, uid: str, pod: PodFacts, node: NodeFacts) -> Reserved | None:
         keys = claim_keys(pod)
@@ -209,10 +209,11 @@ class AssumedClaims:
         a volume, or a claim of the pod would remain unbound. Bindings that already exist are
         skipped.
         """
-        found = self._devices.try_out(received.device_claims, pod, node)
-        if found is None:
+        tried_devices = self._devices.try_out(received.device_claims, pod, node)
+        if tried_devices is None:
             return None
-        (old_claims, created), new_claims = found
+        # The claims' former state and the keys of created ones; the claims' new state.
+        (old_claims, created), new_claims = tried_devices
         undo = StorageChange(device_claims=old_claims, removed_claims=created)
         change = StorageChange(device_claims=new_claims)
         has_volumes = bool(pod.volumes or received.bindings)

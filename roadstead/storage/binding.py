@@ -62,12 +62,14 @@ def candidates(
 ) -> tuple[VolumeFacts | None, list[VolumeFacts]]:
     """Return (volume whose claimRef names the claim, free volumes that fit it), on any node."""
     min_bytes, modes = claim.requested_bytes or 0, frozenset(claim.access_modes)
-    for volume in storage.index.naming(claim):
+    for volume in storage.index.volumes_naming(claim):
         is_usable = volume.capacity_bytes >= min_bytes and not volume.is_terminating
         if is_usable and _has_same_modes(volume, claim) and is_volume_bound_to_claim(volume, claim):
             return volume, []
-    found = (storage.volumes[name] for name in storage.index.free(claim.storage_class, min_bytes))
-    fits = [v for v in found if modes.issubset(v.access_modes) and _has_same_modes(v, claim)]
+    large_enough = (
+        storage.volumes[name] for name in storage.index.free(claim.storage_class, min_bytes)
+    )
+    fits = [v for v in large_enough if modes.issubset(v.access_modes) and _has_same_modes(v, claim)]
     if claim.selector is None:
         return None, fits
     matches = claim.selector.matches
@@ -108,17 +110,17 @@ def bindings_on(
     for claim in by_size(waiting):
         if claim.selected_node not in (None, node.name):
             return None
-        found = None
+        volume = None
         if claim.selected_node is None:
-            found = _static(storage, claim, labels, chosen)
-        if found is None:
-            found = provisioned(storage, claim, node)
-        if found is None:
+            volume = _static(storage, claim, labels, chosen)
+        if volume is None:
+            volume = provisioned(storage, claim, node)
+        if volume is None:
             return None
         # Two volumes of a pod may name one claim, which is bound once.
-        if found.name not in chosen and all(each.claim.key != claim.key for each in bindings):
-            bindings.append(_bound(claim, found))
-        chosen[found.name] = found
+        if volume.name not in chosen and all(each.claim.key != claim.key for each in bindings):
+            bindings.append(_bound(claim, volume))
+        chosen[volume.name] = volume
     return tuple(bindings)
 
 
@@ -190,8 +192,8 @@ def _topology(
         if each.name in (driver, storage_class.provisioner)
         for key in each.topology_keys
     ] or sorted({key for term in storage_class.allowed_topologies for key, _ in term})
-    wanted = tuple(Requirement(key, "In", (labels[key],)) for key in keys if key in labels)
-    return (NodeSelectorTerm(wanted),) if wanted else None
+    requirements = tuple(Requirement(key, "In", (labels[key],)) for key in keys if key in labels)
+    return (NodeSelectorTerm(requirements),) if requirements else None
 
 
 def topology_allows(storage_class: StorageClassFacts, labels: Mapping[str, str]) -> bool:

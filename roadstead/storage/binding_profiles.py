@@ -18,14 +18,14 @@ class BindingProfiles:
     @staticmethod
     def of(profiles: Iterable[tuple[str, bool, bool]]) -> BindingProfiles:
         """Return the profiles of (name, binds volumes, binds devices)."""
-        found = tuple(profiles)
+        listed = tuple(profiles)
         return BindingProfiles(
-            frozenset(name for name, volumes, _ in found if volumes),
-            frozenset(name for name, _, devices in found if devices),
+            frozenset(name for name, volumes, _ in listed if volumes),
+            frozenset(name for name, _, devices in listed if devices),
         )
 
-    def keep_bound_claims(self, pod: PodFacts) -> PodFacts:
-        """Return the pod without the claims that its profile does not bind."""
+    def without_ignored_claims(self, pod: PodFacts) -> PodFacts:
+        """Return the pod without the claims that its profile does not bind and so ignores."""
         if pod.volumes and pod.scheduler_name not in self.volumes:
             pod = replace(pod, volumes=())
         if pod.device_claims and pod.scheduler_name not in self.devices:

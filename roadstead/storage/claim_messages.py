@@ -26,7 +26,8 @@ NO_STORAGE_CHANGES = NumberedStorageChanges()
 class AttemptBindings:
     """The bindings of an attempt's claims that are not committed yet.
 
-    device_claims: claims of devices that are in flight for the attempt.
+    device_claims: claims of devices that are in flight for the attempt: allocated, while its pod
+        is assumed and not bound.
     """
 
     token: str

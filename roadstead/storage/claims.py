@@ -75,7 +75,7 @@ def check_owner(pod: PodFacts, volume: Volume, claim: ClaimFacts) -> None:
 
 def usable_claims(storage: StorageState, pod: PodFacts) -> list[ClaimFacts]:
     """Return a pod's claims; ClaimError for the first that is missing, lost or terminating."""
-    found = []
+    claims = []
     for volume, name in claim_volumes(pod):
         claim = storage.claims.get(f"{pod.namespace}/{name}")
         if claim is None:
@@ -94,8 +94,8 @@ def usable_claims(storage: StorageState, pod: PodFacts) -> list[ClaimFacts]:
         if claim.is_terminating:
             raise ClaimError(f'persistentvolumeclaim "{name}" is being deleted')
         check_owner(pod, volume, claim)
-        found.append(claim)
-    return found
+        claims.append(claim)
+    return claims
 
 
 def grouped_by_state(storage: StorageState, claims: list[ClaimFacts]) -> PodClaims:
@@ -113,12 +113,12 @@ def grouped_by_state(storage: StorageState, claims: list[ClaimFacts]) -> PodClai
 
 
 def _waits(storage: StorageState, claim: ClaimFacts) -> bool:
-    found = storage.classes.get(claim.storage_class)
-    if found is None:
+    storage_class = storage.classes.get(claim.storage_class)
+    if storage_class is None:
         return False
-    if not found.binding_mode:
-        raise ClaimError(f'VolumeBindingMode not set for StorageClass "{found.name}"')
-    return found.waits
+    if not storage_class.binding_mode:
+        raise ClaimError(f'VolumeBindingMode not set for StorageClass "{storage_class.name}"')
+    return storage_class.waits
 
 
 def claims_of(storage: StorageState, pod: PodFacts) -> PodClaims:

@@ -83,12 +83,12 @@ class StorageState:
 
     def migrated_nodes(self, plugin: str) -> frozenset[str]:
         """Return the nodes on which an in-tree plugin's volumes have the node affinity of CSI."""
-        found = self._migrated_nodes.get(plugin)
-        if found is None:
+        migrated = self._migrated_nodes.get(plugin)
+        if migrated is None:
             nodes = self.csi_nodes.values()
             names = (each.name for each in nodes if translates_topology(plugin, each.migrated))
-            found = self._migrated_nodes[plugin] = frozenset(names)
-        return found
+            migrated = self._migrated_nodes[plugin] = frozenset(names)
+        return migrated
 
     def claims_changed_since(self, version: int) -> set[str] | None:
         """Return the keys of claims that changed after a version; None if the log is too short."""
@@ -100,8 +100,8 @@ class StorageState:
         """Apply changes in order; undo allocations that were made ahead and are not among them."""
         accepted = 0
         for change in changes:
-            # Most changes repeat allocations of `ahead`. Undone and applied again, these would be a
-            # change of each node, which every class would have to compare.
+            # Most changes repeat allocations of `ahead`. To undo these and apply them again would
+            # count their nodes as changed, and every class would have to compare them.
             if not (change.changes_only_devices and self.ahead.accept(change.device_claims)):
                 break
             accepted += 1
@@ -112,9 +112,11 @@ class StorageState:
     def apply(self, change: StorageChange) -> StorageChange:
         """Apply a change; return the change that undoes it. First `ahead` is undone."""
         self.ahead.undo()
-        before, created_claims = self.devices.apply(change.device_claims, change.removed_claims)
+        devices_before, created_claims = self.devices.apply(
+            change.device_claims, change.removed_claims
+        )
         if not (change.claims or change.volumes or change.removed):
-            return StorageChange(device_claims=before, removed_claims=created_claims)
+            return StorageChange(device_claims=devices_before, removed_claims=created_claims)
         claims = tuple(self.claims[each.key] for each in change.claims if each.key in self.claims)
         assert len(claims) == len(change.claims), "a claim that does not exist cannot change"
         names = (*(each.name for each in change.volumes), *change.removed)
@@ -130,12 +132,12 @@ class StorageState:
             self.index.add(volume)
         self.version += 1
         self._changed.append((self.version, tuple(each.key for each in change.claims)))
-        return StorageChange(claims, volumes, created, before, created_claims)
+        return StorageChange(claims, volumes, created, devices_before, created_claims)
 
     def _drop(self, name: str) -> None:
-        known = self.volumes.pop(name, None)
-        if known is not None:
-            self.index.remove(known)
+        volume = self.volumes.pop(name, None)
+        if volume is not None:
+            self.index.remove(volume)
 
     def validate(self) -> None:
         """Assert that no two claims name one volume, and that the free-volume index is current."""

@@ -46,16 +46,16 @@ class VolumeIndex:
             keys = self._free[volume.storage_class]
             del keys[bisect_left(keys, _key(volume))]
         if volume.claim is not None:
-            owner = (volume.storage_class, volume.claim.namespace, volume.claim.name)
-            named = self._claimed[owner]
-            del named[volume.name]
-            if not named:
-                del self._claimed[owner]
+            key = (volume.storage_class, volume.claim.namespace, volume.claim.name)
+            volumes = self._claimed[key]
+            del volumes[volume.name]
+            if not volumes:
+                del self._claimed[key]
 
     def _add_claimed(self, volume: VolumeFacts) -> None:
         if volume.claim is not None:
-            owner = (volume.storage_class, volume.claim.namespace, volume.claim.name)
-            self._claimed.setdefault(owner, {})[volume.name] = volume
+            key = (volume.storage_class, volume.claim.namespace, volume.claim.name)
+            self._claimed.setdefault(key, {})[volume.name] = volume
 
     def free(self, storage_class: str, min_bytes: int) -> Sequence[str]:
         """Return the names of a class's free volumes of at least this size, smallest first.
@@ -65,18 +65,18 @@ class VolumeIndex:
         keys = self._free.get(storage_class, [])
         return [name for _, name in keys[bisect_left(keys, (min_bytes, "")) :]]
 
-    def naming(self, claim: ClaimFacts) -> list[VolumeFacts]:
+    def volumes_naming(self, claim: ClaimFacts) -> list[VolumeFacts]:
         """Return the volumes of a claim's class that name it, with any UID, smallest first."""
-        owner = (claim.storage_class, claim.namespace, claim.name)
-        return sorted(self._claimed.get(owner, {}).values(), key=_key)
+        key = (claim.storage_class, claim.namespace, claim.name)
+        return sorted(self._claimed.get(key, {}).values(), key=_key)
 
     def only_label(self, volume: VolumeFacts) -> Label | None:
         """Return (key, value) if all that a volume requires of nodes is one label value."""
         try:
             return self._only_label[volume.name]
         except KeyError:
-            found = self._only_label[volume.name] = _only_label(volume.node_terms)
-            return found
+            label = self._only_label[volume.name] = _only_label(volume.node_terms)
+            return label
 
 
 def _key(volume: VolumeFacts) -> _Key:
@@ -93,5 +93,7 @@ def _only_label(terms: NodeTerms) -> Label | None:
     term = terms[0]
     if term.error or term.fields or len(term.expressions) != 1:
         return None
-    only = term.expressions[0]
-    return (only.key, only.values[0]) if only.operator == "In" and len(only.values) == 1 else None
+    (label,) = term.expressions
+    if label.operator != "In" or len(label.values) != 1:
+        return None
+    return label.key, label.values[0]

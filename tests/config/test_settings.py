@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from roadstead.config.errors import ConfigError
+from roadstead.config.reader import MAX_TEXT_BYTES
 from roadstead.config.settings import Settings, load_settings, load_settings_file
 from roadstead.devices.gates import gates_of
 from roadstead.protocol.errors import InputError
@@ -107,6 +108,14 @@ def test_settings_file_is_read_by_its_path(tmp_path: Path) -> None:
     assert load_settings_file(path, overrides={"seed": 3}) == Settings(batch=64, seed=3)
     with pytest.raises(InputError, match="cannot be read"):
         load_settings_file(tmp_path / "none.yaml")
+
+
+def test_a_settings_file_beyond_the_limit_is_not_read_completely(tmp_path: Path) -> None:
+    path = tmp_path / "roadstead.yaml"
+    path.write_text("#" * (MAX_TEXT_BYTES + 2))
+
+    with pytest.raises(InputError, match=f"is larger than {MAX_TEXT_BYTES} bytes"):
+        load_settings_file(path)
 
 
 @pytest.mark.parametrize(

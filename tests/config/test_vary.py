@@ -127,6 +127,13 @@ def test_a_wrong_key_is_refused_with_near_names(given, rule):
     assert rule in str(refused.value)
 
 
+def test_an_entry_of_an_empty_list_is_refused():
+    file = read(scenario("workload: []\n"))
+
+    with pytest.raises(InputError, match='has no entry "0": the list is empty'):
+        read_axis(file, "workload.0.rate=2")
+
+
 def test_an_impossible_value_is_refused_with_the_key():
     with pytest.raises(InputError, match=r"with fleet.0.generate.nodes=-8.*at least 1"):
         vary(FILE, {"fleet.0.generate.nodes": -8})

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from roadstead.protocol import objects
 from roadstead.protocol.errors import InputError
 from roadstead.protocol.objects import Node, Pod, base, validate
-from roadstead.protocol.objects.base import PART_CACHE_MAX_ENTRIES, ApiModel, without_nulls
+from roadstead.protocol.objects.base import INTERNED_MAX_VALUES, ApiModel, without_nulls
 from roadstead.protocol.quantity import parse_quantity
 
 
@@ -244,10 +244,10 @@ def test_equal_parts_of_two_objects_are_one_object_and_different_ones_are_not() 
 def test_the_cache_of_parts_is_bounded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(base, "PART_CACHE_MAX_ENTRIES", 2)
+    monkeypatch.setattr(base, "INTERNED_MAX_VALUES", 2)
     pods = [read_pod(container(image=f"i{number}")) for number in range(8)]
     assert [each.spec.containers[0].image for each in pods] == [f"i{n}" for n in range(8)]
-    assert PART_CACHE_MAX_ENTRIES > 1000
+    assert INTERNED_MAX_VALUES > 1000
 
 
 def test_quantities_are_printed_as_strings() -> None:

@@ -29,7 +29,7 @@ from roadstead.facts.pod import GroupMembership, PodIdentity
 from roadstead.facts.pod import Owner as PodOwner
 from roadstead.invariants.devices import Devices
 from roadstead.journal import JournalError, NullJournal
-from roadstead.journal.bound import BoundPods
+from roadstead.journal.bound_pods import BoundPods
 from roadstead.journal.files import FileJournal
 from roadstead.journal.segments import Reader
 from roadstead.protocol.errors import IllegalTransitionError

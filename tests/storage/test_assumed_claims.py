@@ -206,12 +206,12 @@ def test_free_volumes_of_a_class_are_sorted_by_size_and_name():
     assert index.free("local", 0) == ["b", "c", "a"]
     assert index.free("local", 6 * GIB) == ["a"]
     assert index.free("other", 0) == []
-    assert index.naming(claim("c")) == [taken]
+    assert index.volumes_naming(claim("c")) == [taken]
     index.remove(taken)
     index.remove(volume("b", 5))
     index.add(volume("b", 7))
     assert index.free("local", 0) == ["c", "b", "a"]
-    assert index.naming(claim("c")) == []
+    assert index.volumes_naming(claim("c")) == []
 
 
 @pytest.mark.parametrize(

@@ -15,5 +15,5 @@ def test_the_claims_of_removed_volumes_are_not_remembered():
         index.remove(named)
         index.remove(other)
 
-    assert index.naming(claim("shared")) == [stays]
+    assert index.volumes_naming(claim("shared")) == [stays]
     assert not {"claim-a", "claim-b"}.intersection(objects_in(index, str))

@@ -45,7 +45,7 @@ SAME: tuple[Same, ...] = (
         "roadstead/journal/fields.py",
         "tuples of a fixed length hold texts, numbers and tuples of them, which need no adapter",
         (
-            ("_adapter", "any(parts)", "all(parts)"),
+            ("_adapter", "any(adapters)", "all(adapters)"),
             (
                 "_adapter",
                 "if get_origin(kind) is tuple and arguments[-1:] != (Ellipsis,): ...",

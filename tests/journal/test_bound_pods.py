@@ -2,7 +2,7 @@
 
 from roadstead.facts.pod import PodFacts
 from roadstead.journal import JournalRecord, RecordKind
-from roadstead.journal.bound import BoundPods
+from roadstead.journal.bound_pods import BoundPods
 
 
 def of_pod(kind, uid, node="n1", token=""):
