@@ -18,7 +18,7 @@ from roadstead.facts.pod_groups import GroupKey, group_key
 from roadstead.placements import Placements
 from roadstead.protocol.status import SUCCESS, Status, unschedulable
 
-Missing = Callable[[PodFacts], int]
+MissingMembers = Callable[[PodFacts], int]
 """How many pods of a pod's gang must still be bound; 0 for a pod without a gang."""
 
 BindRefusal = tuple[RejectCause, Status]
@@ -36,13 +36,13 @@ def refused_groups(
     requests: Sequence[BindRequest],
     placements: Placements,
     refusal_of: RequestCheck,
-    missing: Missing,
+    missing_members: MissingMembers,
 ) -> dict[str, BindRefusal]:
     """Return, by token, refusals for the requests of groups that cannot be committed.
 
     `placements` are restored afterwards.
     """
-    required = _required_counts(requests, missing)
+    required = _required_counts(requests, missing_members)
     refused: dict[str, BindRefusal] = {}
     left_out: set[_Group] = set()
     while len(left_out) < len(required):
@@ -56,11 +56,13 @@ def refused_groups(
     return refused
 
 
-def _required_counts(requests: Sequence[BindRequest], missing: Missing) -> dict[_Group, int]:
+def _required_counts(
+    requests: Sequence[BindRequest], missing_members: MissingMembers
+) -> dict[_Group, int]:
     """Return how many pods of each group must be committed; omit groups that need none."""
-    # Once for each gang, because `missing` looks at all pods.
+    # Once for each gang, because `missing_members` looks at all pods.
     gangs = {key: r.facts for r in requests if (key := group_key(r.facts)) is not None}
-    counts = {key: missing(facts) for key, facts in gangs.items()}
+    counts = {key: missing_members(facts) for key, facts in gangs.items()}
     required: dict[_Group, int] = {key: needed for key, needed in counts.items() if needed}
     required |= Counter(each.transaction for each in requests if each.transaction)
     return required

@@ -73,12 +73,13 @@ class Binder:
     ) -> None:
         self.verifier = Verifier(store.table, profiles)
         self.volumes = BinderVolumes(profiles)
+        gangs = GangShortfall(run.cluster, profiles, store.table, self._uncounted_pods)
         self.core = BinderCore(
             store,
             self._verify,
             settings,
             journals_all=not isinstance(journal, NullJournal),
-            missing=GangShortfall(run.cluster, profiles, store.table, self._uncounted_pods).missing,
+            missing_members=gangs.missing_members,
             dry_run=self._dry_run,
             undo=self.volumes.undo,
             verify_prefix=self._verify_prefix,

@@ -20,7 +20,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from roadstead.binder.all_or_nothing import BindRefusal, Missing, refused_groups
+from roadstead.binder.all_or_nothing import BindRefusal, MissingMembers, refused_groups
 from roadstead.binder.batch_start import BatchStart, Unflushed
 from roadstead.binder.binder_store import BinderStore, to_journal
 from roadstead.binder.pods import (
@@ -85,14 +85,14 @@ class Commits(BinderStore):
         next_lsn: int = 1,
         *,
         journals_all: bool = False,
-        missing: Missing = lambda _: 0,
+        missing_members: MissingMembers = lambda _: 0,
         dry_run: Verify | None = None,
         undo: Callable[[], None] = lambda: None,
         verify_prefix: VerifyPrefix = lambda _: 0,
     ) -> None:
         super().__init__(store, settings or BinderSettings(), next_lsn, journals_all=journals_all)
         self._verify, self._verify_prefix = verify, verify_prefix
-        self._missing, self._dry_run, self._undo = missing, dry_run or verify, undo
+        self._missing_members, self._dry_run, self._undo = missing_members, dry_run or verify, undo
         self._epochs: dict[str, int] = {}
         self._tokens = TokenMemory(self.settings.max_tokens)
         self._voided: OrderedDict[str, None] = OrderedDict()
@@ -299,7 +299,7 @@ class Commits(BinderStore):
             return self._refusal(request, self.pods.present.get(request.uid), self._dry_run)
 
         undecided = [each for each in requests if not self._is_decided(each)]
-        refused = refused_groups(undecided, self.placements, refusal_of, self._missing)
+        refused = refused_groups(undecided, self.placements, refusal_of, self._missing_members)
         # `refused_groups` restored the placements; this reverts the claims that the dry run bound.
         self._undo()
         return refused

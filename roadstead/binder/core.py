@@ -36,10 +36,10 @@ class BinderCore(Commits):
 
     verify: all hard filters of one node, run on that store. next_lsn: the number of the first
     record, one after the last of the journal. journals_all: also journal nodes, accepted pods and
-    the cluster, so that the journal alone suffices to check every bind. missing: how many pods of a
-    gang must still be bound. dry_run: as `verify`, to try out a batch. undo: reverts what `dry_run`
-    changed, and what `verify` changed for a batch that fails. verify_prefix: how many of the first
-    requests pass one after another, as far as that is found quickly.
+    the cluster, so that the journal alone suffices to check every bind. missing_members: how many
+    pods of a gang must still be bound. dry_run: as `verify`, to try out a batch. undo: reverts what
+    `dry_run` changed, and what `verify` changed for a batch that fails. verify_prefix: how many of
+    the first requests pass one after another, as far as that is found quickly.
     """
 
     def flushed(self, lsn: int) -> list[BinderCommand]:
