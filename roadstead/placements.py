@@ -95,6 +95,8 @@ class TableStore:
 
 
 class DeltaKind(StrEnum):
+    """Kinds of changes. NOMINATE, WITHDRAW: begin and end of a pod's nomination to a node."""
+
     ADD_POD = "add_pod"
     REMOVE_POD = "remove_pod"
     ADD_NODE = "add_node"
@@ -102,7 +104,6 @@ class DeltaKind(StrEnum):
     REMOVE_NODE = "remove_node"
     NOMINATE = "nominate"
     WITHDRAW = "withdraw"
-    """The end of a nomination."""
 
 
 class Delta(NamedTuple):

@@ -22,6 +22,7 @@ MissingMembers = Callable[[PodFacts], int]
 """How many pods of a pod's gang must still be bound; 0 for a pod without a gang."""
 
 BindRefusal = tuple[RejectCause, Status]
+"""The cause, and the status of the filters; SUCCESS if the cause is none of them."""
 
 RequestCheck = Callable[[BindRequest, int], BindRefusal | None]
 """(request, number of others placed before it) -> why it cannot be committed; None if it can."""
@@ -127,13 +128,13 @@ def _group_refusals(
         for each in reversed(requests)
         if each.token in refusals and each.transaction in too_few
     }
-    found: dict[str, BindRefusal] = {}
+    refused_in_groups: dict[str, BindRefusal] = {}
     for each in requests:
         if each.token in refusals and too_few.intersection(_groups(each)):
-            found[each.token] = refusals[each.token]
+            refused_in_groups[each.token] = refusals[each.token]
         elif each.transaction in first_refusal:
             text = first_refusal[each.transaction]
-            found[each.token] = RejectCause.TRANSACTION, unschedulable(text)
+            refused_in_groups[each.token] = RejectCause.TRANSACTION, unschedulable(text)
         elif too_few.intersection(_groups(each)):
-            found[each.token] = RejectCause.CONSTRAINT, unschedulable(TOO_FEW)
-    return found
+            refused_in_groups[each.token] = RejectCause.CONSTRAINT, unschedulable(TOO_FEW)
+    return refused_in_groups

@@ -58,9 +58,10 @@ class Binder:
     something raise BinderHaltedError if the journal fails or has failed; `bind` then leaves
     requests unanswered. Commands are those of the core (`BinderCommand`).
 
-    verifier: all hard filters; may be replaced by one that checks less. commits: marked by the
-    caller that acknowledges binds. node_revisions, pod_revisions: the last revision of each name
-    or UID; a message with an older revision is ignored. batches: number of calls of `bind`.
+    verifier: all hard filters; may be replaced by one that checks less. commits: when binds were
+    acknowledged, which the caller marks. node_revisions, pod_revisions: the last revision of each
+    name or UID; a message with an older revision is ignored. outcomes: the pods that are bound, and
+    those that were removed. batches: number of calls of `bind`.
     """
 
     def __init__(
@@ -161,7 +162,7 @@ class Binder:
     def _with_released(
         self, commands: Sequence[BinderCommand], uids: Sequence[str]
     ) -> list[BinderCommand]:
-        """Release the claims of removed pods; add their records to those of the pods."""
+        """Release the claims of removed pods; add the records of the claims to `commands`."""
         self.volumes.release(uids)
         return self.journal.with_claims(commands)
 
@@ -230,7 +231,8 @@ class Binder:
     def evicted(self) -> list[KeyedPod]:
         """Return all deleted and evicted pods, in the order in which they were removed.
 
-        For pods that were removed too long ago only the name is known; no placement counts them.
+        The records of the earliest may be forgotten (`BinderSettings.max_gone_remembered`): their
+        facts are then empty but for the namespace.
         """
         removed = self.outcomes.removed
         return [(pod.uid, pod.key, self._facts_of(pod.uid, pod.key)) for pod in removed]
@@ -238,7 +240,7 @@ class Binder:
     # The end.
 
     def end_run(self, digest: str) -> None:
-        """Record that all pods are decided. digest: of the outcome; the last call's counts."""
+        """Record that all pods are decided. digest: of the outcome; the last one counts."""
         mark = RunMark(FINISHED, digest)
         self._perform_durably(self.journal.describe(mark, RecordKind.RUN))
 

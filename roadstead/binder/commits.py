@@ -7,7 +7,8 @@
                      ▲                                    │
                      └─── the others ◄── the next, alone ◄┘
 
-    alone: known token? ──► its answer   forbidden, or refused by filters? ──► refuse   else accept
+    alone: known token? ──► its answer      a cause to refuse it (`RejectCause`)? ──► refuse
+           otherwise ──► accept
 
 The part of BinderCore that decides; `roadstead.binder.core` handles the flush. A batch is the
 requests of one call of `bind`; if anything raises while it is decided, all of it is undone
@@ -161,15 +162,15 @@ class Commits(BinderStore):
         # Most batches of several schedulers contain a conflict. Verified pod by pod, a hard spread
         # over three zones at 50,000 nodes took 0.8 ms of the binder's time per pod.
         decided = _BatchResult()
-        start, ahead, one_by_one = 0, len(requests), 1
+        start, to_verify, one_by_one = 0, len(requests), 1
         while start < len(requests):
-            verified = requests[start : start + ahead]
+            verified = requests[start : start + to_verify]
             if passing := self._verify_prefix(verified):
-                of_passing = records[start : start + passing]
-                decided.journal += self._accept_all(verified[:passing], of_passing, histories)
+                accepted = records[start : start + passing]
+                decided.journal += self._accept_all(verified[:passing], accepted, histories)
                 start += passing
             # So the requests that are verified in vain are about as many as those that pass.
-            ahead = max(2 * passing, MIN_TOGETHER)
+            to_verify = max(2 * passing, MIN_TOGETHER)
             if passing == len(verified):
                 continue
             for request in requests[start : start + one_by_one]:

@@ -147,8 +147,8 @@ def _removed_pods(core: BinderCore, extras: SnapshotExtras) -> Iterator[JournalR
     present, ended = core.pods.present, core.pods.ended
     removed = {pod.uid: pod for pod in extras.removed if pod.uid not in present}
     # The core may have deleted pods that the extras do not list.
-    more = [RemovedPod(uid, e.key, "", "") for uid, e in ended.items() if uid not in removed]
-    for pod in (*removed.values(), *more):
+    unlisted = [RemovedPod(uid, e.key, "", "") for uid, e in ended.items() if uid not in removed]
+    for pod in (*removed.values(), *unlisted):
         kind = RecordKind.EVICT if pod.preemptor else RecordKind.DELETE
         names = (pod.uid, pod.key, pod.node_name)
         revision = extras.pods.get(pod.uid, 0)

@@ -9,8 +9,9 @@ The quick check is the plugins' own `count_passing`, which counts passing pods w
 A scheduler may have decided on an old state; every commit is checked here, against authoritative
 counts. PreFilter reads the whole table, filters read a view of the one row. For a class that
 recurs, the results of filters that read only NODE facts (labels, taints and the like, not the pods
-on the node) are cached for all rows, and PreFilter's outcome as long as no pod was added or removed
-that it may depend on.
+on the node) are cached for all rows, and PreFilter's outcome as long as it is valid: with equal
+inputs (versions of the nodes' facts and of the plugins' own state), and no pod added or removed
+that it may depend on (`framework.validity`).
 
 A pod with device claims may be evaluated by a substitute: a class with equal answers that pods with
 differently named claims share (`Profile.substitute`).
@@ -53,10 +54,10 @@ BindClaims = Callable[[int], bool]
 class _CachedResults:
     """Cached results of a class or shape.
 
-    validity: of PreFilter's outcome. quick_validity: of the outcome as quick checks use it:
-    plugins that have one read the current table, so only pods that affect other plugins, and
-    `lasting_inputs_of`, change it. quick_filters: see `_quick_filters`. passes: bool[row], the rows
-    that pass the filters that read NODE facts, once computed. uses: how many pods used it.
+    validity: of PreFilter's outcome. quick_validity: of the outcome as quick checks use it: plugins
+    that have one read the current table, so only pods that affect other plugins, and fewer inputs
+    (`lasting_inputs_of`), change it. quick_filters: see `_quick_filters`. passes: bool[row], the
+    rows that pass the filters that read NODE facts, once computed. uses: how many pods used it.
     """
 
     outcome: PreFilterOutcome
@@ -148,7 +149,8 @@ class Verifier:
         rows = np.array(self._table.each_row(node_names), dtype=np.intp)
         count, plugins = self._count_by_shape(evaluated, rows)
         distinct = dict.fromkeys(evaluated)
-        # Their answers depend on claims, so they are called after the claims of the pods before.
+        # Their answers change as claims are bound (`runs_per_pod`), so they are called pod by pod,
+        # after the claims of the pods before.
         per_pod = [each for each in plugins if any(map(each.runs_per_pod, distinct))]
         for plugin in plugins:
             if count and plugin not in per_pod:
@@ -315,7 +317,7 @@ class Verifier:
 
 
 def _key_of(pod_class: PodClass, profile: Profile) -> Hashable:
-    """Return a key that is equal for pods with the same results."""
+    """Return the key of cached results: equal for pods with the same results."""
     return (profile.scheduler_name, pod_class.shape) if profile.has_shape(pod_class) else pod_class
 
 
@@ -353,6 +355,7 @@ def _static_mask(
     for plugin in profile.filter:
         if plugin.reads is Reads.NODE and plugin.name not in state.skipped:
             codes = plugin.filter(state, pod_class, table).codes
+            # Code 0: the row passes. None: all rows pass.
             if codes is not None:
                 passes &= codes == 0
     return passes
