@@ -24,7 +24,7 @@ Thresholds = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class GcTuning:
-    """How often the collector runs, and when it freezes objects.
+    """Times of collections, and those after which objects are frozen.
 
     thresholds: those of `gc.set_threshold`. frozen_after: the survivors are frozen after each
     collection of this generation or a higher one.

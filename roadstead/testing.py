@@ -4,8 +4,8 @@ few, many = node("few"), node("many")
 answers = ask("few_pods:FewPods", pod(), {few: [pod()], many: [pod()] * 50})
 assert answers.scores == (99, 50)
 
-`few_pods:FewPods` is the class of a plugin in the module `few_pods`. `check_plugin` runs the checks
-of the command `roadstead plugin test` on generated nodes and pods (sample fleets).
+The first argument names the module and the class of the plugin. `check_plugin` runs the checks of
+the command `roadstead plugin test` on generated nodes and pods (sample fleets).
 """
 
 from __future__ import annotations
