@@ -22,8 +22,8 @@ from roadstead.version import __version__
 NAME: Final = "roadstead"
 DIST_INFO: Final = f"{NAME}-{__version__}.dist-info"
 
-ON_NODES: Final = frozenset({"ray"})
-"""Packages that the nodes of a Ray cluster have: a second Ray would break the first."""
+INSTALLED_ON_NODES: Final = frozenset({"ray"})
+"""Packages that the nodes of a Ray cluster have already: a second Ray would break the first."""
 
 BUILD_CHARS: Final = 12
 """Digits of a digest in the name of a wheel."""
@@ -91,8 +91,8 @@ def pinned_requirements(name: str) -> Iterator[str]:
 
     Requirements of extras, and packages that are not installed (for other systems), are left out.
     """
-    seen, queue = {name, *ON_NODES}, [name]
-    found: dict[str, str] = {}
+    queued, queue = {name, *INSTALLED_ON_NODES}, [name]
+    versions: dict[str, str] = {}
     while queue:
         try:
             requirements = distribution(queue.pop()).requires or []
@@ -104,23 +104,23 @@ def pinned_requirements(name: str) -> Iterator[str]:
                 continue
             # Names are compared in normalized form, or one package would be pinned twice.
             needed = _package_name(match[0])
-            if needed in seen:
+            if needed in queued:
                 continue
-            seen.add(needed)
+            queued.add(needed)
             queue.append(needed)
             try:
-                found[needed] = distribution(needed).version
+                versions[needed] = distribution(needed).version
             except PackageNotFoundError:
                 continue
-    for each in sorted(found):
-        yield f"{each}=={found[each]}"
+    for each in sorted(versions):
+        yield f"{each}=={versions[each]}"
 
 
 def _plugin_files(paths: Sequence[Path]) -> Iterator[tuple[str, bytes]]:
     """Yield (name, content) of each file. InputError for one that would hide another module."""
-    taken = _module_names() if paths else frozenset()
+    other_modules = _module_names() if paths else frozenset()
     for path in paths:
-        if path.suffix != ".py" or not path.stem.isidentifier() or path.stem in taken:
+        if path.suffix != ".py" or not path.stem.isidentifier() or path.stem in other_modules:
             rule = "must be a Python module (NAME.py) with a name of its own"
             raise InputError(rule, source="--plugin-file", value=str(path))
         try:
@@ -131,13 +131,17 @@ def _plugin_files(paths: Sequence[Path]) -> Iterator[tuple[str, bytes]]:
 
 def _module_names() -> frozenset[str]:
     """Return the names of Python's own modules, and of the packages that the nodes need."""
-    needed = {NAME, *ON_NODES, *(each.partition("==")[0] for each in pinned_requirements(NAME))}
-    found = {
+    needed = {
+        NAME,
+        *INSTALLED_ON_NODES,
+        *(each.partition("==")[0] for each in pinned_requirements(NAME)),
+    }
+    of_packages = {
         module
         for module, names in packages_distributions().items()
         if any(_package_name(name) in needed for name in names)
     }
-    return sys.stdlib_module_names | found | {NAME}
+    return sys.stdlib_module_names | of_packages | {NAME}
 
 
 def _package_name(name: str) -> str:
