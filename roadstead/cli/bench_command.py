@@ -86,7 +86,8 @@ def bench_command(
     measured for each pod. With --journal, every bind is durable before it is acknowledged.
 
     `bench simulate` measures `roadstead simulate` instead: scenarios in virtual time, events per
-    second of processor time with the floors to reach. Only --openb, --slow and --json apply to it.
+    second of processor time, and whether they reach their floors, the required rates. Only --openb,
+    --slow and --json apply to it.
 
     \b
     Examples:

@@ -1,5 +1,7 @@
-"""The study of the product, Roadstead itself: its actors on a generated fleet or the user's
-input."""
+"""The study of the product, Roadstead itself: its actors on a generated fleet or the user's input.
+
+A study is what a sweep runs: its parameters, metrics, and the combinations that make sense.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,10 @@ METRICS: Final = (
     "retries",
     "utilization",
 )
-"""Metrics of a run; for those of conflicts and the score regret see `docs/conflicts.md`."""
+"""Metrics of a run, which `docs/conflicts.md` explains.
+
+busyness: share of its time that a scheduler spends on decisions.
+"""
 
 
 def product_study(definition: SweepDefinition, loaded: Loaded | None) -> Study:
@@ -118,9 +123,9 @@ def _first_values(definition: SweepDefinition) -> dict[str, Value]:
     """Return the first value of each swept parameter."""
     known = {each.name: each for each in PARAMETERS}
     return {
-        name: known[name].parse(given[0], definition.source)
-        for name, given in definition.vary.items()
-        if name in known and given
+        name: known[name].parse(values[0], definition.source)
+        for name, values in definition.vary.items()
+        if name in known and values
     }
 
 

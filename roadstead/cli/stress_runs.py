@@ -1,4 +1,7 @@
-"""The runs of a sweep: as tasks, in this process or others, and their stored results."""
+"""The runs of a sweep: as tasks, in this process or others, and their stored results.
+
+`Work` has the tasks as plain values, which other processes can receive; a run is one task.
+"""
 
 from __future__ import annotations
 

@@ -85,9 +85,9 @@ def common_options(command: Command) -> Command:
     """Add the options of every import, which the command receives as `common`."""
 
     @functools.wraps(command)
-    def call(**given: Any) -> None:  # noqa: ANN401
+    def call(**values: Any) -> None:  # noqa: ANN401
         names = ("path", "on_error", "sample", "seed", "output_format")
-        command(common=CommonOptions(**{name: given.pop(name) for name in names}), **given)
+        command(common=CommonOptions(**{name: values.pop(name) for name in names}), **values)
 
     decorated: Command = call
     for parameter in reversed(_COMMON_OPTIONS):
@@ -125,8 +125,9 @@ def run_import(
 ) -> None:
     """Import a trace with progress, and print the report.
 
-    name: of its source, for the report. read: reads the source into the sink, and reports to the
-    meter how much of the files it has read. namespace: of its pods.
+    name: of its source, for the report. read: passes nodes and pods of the source to the sink,
+    which writes the trace, and reports to the meter how much of the files it has read. namespace:
+    of its pods.
     """
     from rich.console import Console
 
