@@ -59,10 +59,11 @@ def pack(
     """Write the runtime environment to `output`, and the wheel into the same folder.
 
     plugin_files: modules of users, which become top-level modules. InputError if a file exists and
-    is not to be replaced, or cannot be read or written.
+    is not to be replaced, or cannot be read or written, or if this package is not installed.
     """
     if output.exists() and not may_replace:
         raise InputError("exists already: use --force to replace it", source=str(output))
+    scripts = _entry_points()
     packages = tuple(pinned_requirements(NAME)) if with_packages else ()
     files = {f"{NAME}/{path}": content for path, content in package_files()}
     for name, content in _plugin_files(plugin_files):
@@ -77,7 +78,7 @@ def pack(
         environment["pip"] = {"packages": list(packages), "pip_check": False}
     try:
         wheel.parent.mkdir(parents=True, exist_ok=True)
-        _write_wheel(wheel, build, files)
+        _write_wheel(wheel, build, files, scripts)
         output.write_text(yaml.safe_dump(environment, sort_keys=False))
     except OSError as failure:
         raise InputError(
@@ -160,12 +161,19 @@ def _build_of(files: dict[str, bytes]) -> str:
     return f"0{digest.hexdigest()[:BUILD_CHARS]}"
 
 
-def _write_wheel(path: Path, build: str, files: dict[str, bytes]) -> None:
-    """Write a wheel (PEP 427) with these files and its metadata."""
+def _entry_points() -> str:
+    """Return the entry points of this package, such as the command `roadstead`."""
+    try:
+        return distribution(NAME).read_text("entry_points.txt") or ""
+    except PackageNotFoundError:
+        problem = "is not installed, so the packages that it needs are not known: pip install it"
+        raise InputError(problem, source="package", value=NAME) from None
+
+
+def _write_wheel(path: Path, build: str, files: dict[str, bytes], scripts: str) -> None:
+    """Write a wheel (PEP 427) with these files and its metadata. scripts: its entry points."""
     # No requirements: for them pip would install a second Ray, which hides that of the cluster.
     metadata = f"Metadata-Version: 2.1\nName: {NAME}\nVersion: {__version__}\n"
-    # The command `roadstead`.
-    scripts = distribution(NAME).read_text("entry_points.txt") or ""
     wheel_info = (
         "Wheel-Version: 1.0\nGenerator: roadstead\nRoot-Is-Purelib: true\n"
         f"Tag: py3-none-any\nBuild: {build}\n"

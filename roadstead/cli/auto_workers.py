@@ -3,8 +3,7 @@
 For new pod classes, workers evaluate their part of the nodes: they call users' plugins or, on large
 fleets, make lists of the best nodes. That saves time if evaluating a class takes longer than the
 messages about it, if there are enough classes to outweigh the start of processes, and if cores are
-free.
-Texts for the user call a pod class a pod shape.
+free. Texts for the user call a pod class a pod shape.
 """
 
 from __future__ import annotations

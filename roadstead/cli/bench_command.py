@@ -104,10 +104,19 @@ def bench_command(
     if names[:1] == ("simulate",):
         from roadstead.cli.bench_simulate import bench_simulate
 
-        if lists or file or compare or profile or runs != 1:
+        others = lists, file, compare, profile
+        are_default = (
+            options == RunOptions()
+            and concurrency == ConcurrencyOptions()
+            and runs == 1
+            and timeout_s == TIMEOUT_S
+        )
+        if any(others) or not are_default:
             raise click.UsageError("only --openb, --slow and --json apply to `bench simulate`")
         bench_simulate(names[1:], openb, slow=slow, as_json=as_json)
         return
+    if slow:
+        raise click.UsageError("--slow needs `bench simulate`")
     options.check()
     from roadstead.cli import bench_run
     from roadstead.report.paths import check_file
