@@ -26,7 +26,7 @@ SortKey = tuple[float | int | str, ...]
 _Entry = tuple[int, int, str]
 """(arrival number, ticket, name)."""
 
-COMPACT_MIN_ENTRIES = 64
+DEAD_ENTRIES_MAX = 64
 """Maximum number of dead entries that are not worth a pass over all entries."""
 
 FEW_ITEMS = 4
@@ -108,7 +108,7 @@ class LazyHeap(Generic[Item]):
         for name in names:
             del self._items[name]
         dead = self._entry_count - len(self._items)
-        if dead > COMPACT_MIN_ENTRIES and dead > len(self._items):
+        if dead > DEAD_ENTRIES_MAX and dead > len(self._items):
             self._compact()
 
     def first(self) -> Item | None:

@@ -44,6 +44,7 @@ def build_cluster_state(plan: RunPlan, *, is_new: bool = False) -> ClusterState:
     return ClusterState.empty(
         plan.storage_state(),
         plan.binding_profiles(),
+        # How long an assumed pod waits for its bind.
         CacheSettings(bind_s=plan.settings.deadlines.assume_s),
         partitions=plan.settings.partition_count,
         awaits_commits=is_new,

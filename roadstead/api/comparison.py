@@ -67,13 +67,13 @@ def compare(
     side_a = Side(_config_name("a", a), _several(plugin_a))
     side_b = Side(_config_name("b", b), _several(plugin_b))
     compared = sides_of(file, side_a, side_b, seeds, _argument)
-    target = SweepFolder(folder, tables, resume)
+    sweep_folder = SweepFolder(folder, tables, resume)
     prepared, rows = play_sweep(
         file,
         compared.planned,
         _several(plugin),
         SweepJobs(jobs, ray_address),
-        target,
+        sweep_folder,
         progress,
     )
     comparison, groups = compared.compare(prepared, rows)

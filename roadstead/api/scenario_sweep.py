@@ -94,8 +94,9 @@ def sweep_of(file: ScenarioFile, axes: Sequence[Axis], seeds: int | None) -> Sce
 class PreparedSweep:
     """A sweep whose combinations were compiled.
 
-    plugins: dotted paths of each combination's, in order; digests: (module, SHA-256) of each.
-    plugin_dir: as in `RunPlan`. inputs: SHA-256 of all files, by name. notes: on the scenario.
+    planned: its combinations and seeds. plugins: dotted paths of each combination's, in order;
+    digests: (module, SHA-256) of each. plugin_dir: as in `RunPlan`. inputs: SHA-256 of all files,
+    by name. notes: on the scenario.
     """
 
     file: ScenarioFile

@@ -12,7 +12,7 @@ States and events, as `scripts/diagrams.py` draws them from `binder.pods.TABLE`:
 events. A DELETED pod that is added or loaded is treated as a new one.
 
 No arrow leads from one node to another or back to PENDING: a pod is bound at most once and never
-moves (I3 in docs/invariants.md). `unbind` exists only to be refused.
+moves (invariant I3; docs/invariants.md lists these). `unbind` exists only to be refused.
 
 A request is looked up by its token: the same token gets the same answer, and a different request
 under it is an error. Then the binder checks that the pod is known, unbound and not deleted, that

@@ -52,11 +52,12 @@ _log = logging.getLogger("roadstead.binder")
 class Binder:
     """Commit binds in order, as the only writer of its journal; repeated calls change nothing.
 
-    store: empty, the table of authoritative counts. profiles: by scheduler name, over the classes
-    of that table. State is recovered from a journal that has records; `run` is written to an empty
-    one. revision: of a change of the cluster, see `roadstead.revisions`. Methods that change
-    something raise BinderHaltedError if the journal fails or has failed; `bind` then leaves
-    requests unanswered. Commands are those of the core (`BinderCommand`).
+    store: empty; the table of the nodes, with the pods that are counted on each. profiles: by
+    scheduler name, built with the pod classes of that table. State is recovered from a journal that
+    has records; `run` is written to an empty one. revision: of a change of the cluster, see
+    `roadstead.revisions`. Methods that change something raise BinderHaltedError if the journal
+    fails or has failed; `bind` then leaves requests unanswered. Commands are those of the core
+    (`BinderCommand`).
 
     verifier: all hard filters; may be replaced by one that checks less. commits: when binds were
     acknowledged, which the caller marks. node_revisions, pod_revisions: the last revision of each
@@ -102,7 +103,7 @@ class Binder:
         durable = f"records 1 to {halted.flushed_lsn} of {halted.last_lsn} are durable"
         return f"{halted.reason}; {durable}"
 
-    # The cluster.
+    # The cluster. Pods are stored without nominated nodes, which only schedulers and cache need.
 
     def add_nodes(self, nodes: NodeList, revision: int = 0) -> None:
         """Add nodes; update known ones."""

@@ -205,21 +205,21 @@ class Commits(BinderStore):
         if len(self._unflushed) + len(requests) > self.settings.max_unflushed:
             return None
         known, epochs = self.pods.present, self._epochs
-        found: list[BinderRecord] = []
+        records: list[BinderRecord] = []
         # Facts in a message are copies, one per class: each pair is compared only once.
-        same: set[tuple[int, int]] = set()
+        equal: set[tuple[int, int]] = set()
         for request in requests:
             record = known.get(request.uid)
             if record is None or record.state is not BinderState.PENDING:
                 return None
             facts, requested = record.facts, request.facts
-            if requested is not facts and (id(requested), id(facts)) not in same:
+            if requested is not facts and (id(requested), id(facts)) not in equal:
                 if requested != facts:
                     return None
-                same.add((id(requested), id(facts)))
+                equal.add((id(requested), id(facts)))
             if request.transaction or facts.pod_group is not None:
                 return None
-            found.append(record)
+            records.append(record)
         if not self._are_new(requests):
             return None
         if self.placements.store.missing(each.node_name for each in requests):
@@ -227,7 +227,7 @@ class Commits(BinderStore):
         # One epoch per owner: of two epochs in a batch, the newer may make the older stale.
         senders = {(each.owner, each.epoch) for each in requests}
         are_current = all(epoch >= epochs.get(owner, epoch) for owner, epoch in senders)
-        return found if are_current and len(dict(senders)) == len(senders) else None
+        return records if are_current and len(dict(senders)) == len(senders) else None
 
     def _are_new(self, requests: Sequence[BindRequest]) -> bool:
         """Whether each request is for a different pod, under a token never seen before."""
@@ -248,15 +248,15 @@ class Commits(BinderStore):
         version = self.version
         uids, facts = [each.uid for each in records], [each.facts for each in records]
         # The binder's own objects are stored, not the equal copies in the requests.
-        names = self.placements.bulk_place(uids, [each.node_name for each in requests], facts)
+        node_names = self.placements.bulk_place(uids, [each.node_name for each in requests], facts)
         assert self.version == version + len(requests), "a pod on a known node is not counted"
-        return self._record_accepted(requests, records, names, version, histories)
+        return self._record_accepted(requests, records, node_names, version, histories)
 
     def _record_accepted(
         self,
         requests: Sequence[BindRequest],
         records: Sequence[BinderRecord],
-        names: Sequence[str],
+        node_names: Sequence[str],
         version: int,
         histories: dict[str, History],
     ) -> list[JournalRecord]:
@@ -264,7 +264,7 @@ class Commits(BinderStore):
         journal, lsn = [], self.last_lsn
         histories.update((each.uid, each.history) for each in records)
         self.pods.apply_all(records, BinderEvent.COMMIT)
-        for request, record, node_name in zip(requests, records, names, strict=True):
+        for request, record, node_name in zip(requests, records, node_names, strict=True):
             version, lsn = version + 1, lsn + 1
             token, _, _, _, _, owner, epoch, _, _ = request
             record.node_name, record.token, record.lsn = node_name, token, lsn
@@ -383,5 +383,5 @@ class Commits(BinderStore):
         self, request: BindRequest, record: BinderRecord, histories: dict[str, History]
     ) -> JournalRecord:
         self.placements.place(record.uid, request.node_name, record.facts)
-        names = (request.node_name,)
-        return self._record_accepted((request,), (record,), names, self.version - 1, histories)[0]
+        node_names, version = (request.node_name,), self.version - 1
+        return self._record_accepted((request,), (record,), node_names, version, histories)[0]

@@ -212,11 +212,11 @@ class _Replay:
         core = self._core
         core.last_lsn = core.flushed_lsn = max(self._last_lsn, last_lsn)
         for records in self._binds:
-            names = records.tokens, records.uids, records.keys, records.nodes
-            for row in zip(
-                *names, _required(records.facts), records.owners, records.epochs, strict=True
+            columns = records.tokens, records.uids, records.keys, records.nodes
+            for fields in zip(
+                *columns, _required(records.facts), records.owners, records.epochs, strict=True
             ):
-                request = BindRequest(*row)
+                request = BindRequest(*fields)
                 pod = core.pods.find(request.uid)
                 answer = pod.bound if pod is not None and pod.token == request.token else None
                 if answer is not None:

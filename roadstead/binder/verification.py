@@ -203,20 +203,21 @@ class Verifier:
 
         The filters are those of the quick checks; the caller calls them for the counted pods.
         """
+        # Keys are those of cached results: of a shape, or of a class.
         keys: dict[PodClass, Hashable] = {}
-        first: dict[Hashable, PodClass] = {}
+        first_class: dict[Hashable, PodClass] = {}
         for pod_class in dict.fromkeys(pod_classes):
             keys[pod_class] = _key_of(pod_class, self._profile_of(pod_class))
-            first.setdefault(keys[pod_class], pod_class)
-        positions_of: dict[Hashable, list[int]] = {key: [] for key in first}
+            first_class.setdefault(keys[pod_class], pod_class)
+        positions_of: dict[Hashable, list[int]] = {key: [] for key in first_class}
         for index, pod_class in enumerate(pod_classes):
             positions_of[keys[pod_class]].append(index)
         count, plugins = len(pod_classes), dict[FilterPlugin, None]()
-        min_pods = MIN_PODS_TO_CACHE if count < PODS_PER_SHAPE * len(first) else 1
-        for key, pod_class in first.items():
+        min_pods = MIN_PODS_TO_CACHE if count < PODS_PER_SHAPE * len(first_class) else 1
+        for key, pod_class in first_class.items():
             positions = positions_of[key]
             cached = self._results_for_all_rows(pod_class, len(positions), min_pods)
-            if cached is None or not self._stays_feasible(cached, pod_class, first.values()):
+            if cached is None or not self._stays_feasible(cached, pod_class, first_class.values()):
                 count = min(count, positions[0])
                 continue
             count = min(count, _first_not_passing(cached.passes, rows, positions, count))

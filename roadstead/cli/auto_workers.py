@@ -9,11 +9,11 @@ free. Texts for the user call a pod class a pod shape.
 from __future__ import annotations
 
 import math
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from roadstead.cli.cores import usable_cores
 from roadstead.config.settings import Settings
 from roadstead.cycle.merged_lists import MIN_NODES_FOR_LISTS, may_list
 from roadstead.cycle.scored_parts import MIN_PLUGINS_S
@@ -71,9 +71,7 @@ def free_cores(settings: Settings, cluster_room: int | None = None) -> FreeCores
         return FreeCores(0)
     if cluster_room is not None:
         return FreeCores(min(MAX_WORKERS, cluster_room), may_grow=True)
-    # Some systems have no sched_getaffinity.
-    usable_cores = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))
-    return FreeCores(max(0, len(usable_cores(0)) - settings.scheduler_count))
+    return FreeCores(max(0, usable_cores() - settings.scheduler_count))
 
 
 def choose_workers(
