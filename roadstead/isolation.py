@@ -29,7 +29,8 @@ def import_path() -> list[str]:
     Relative entries are left out; so is the working directory, unless PYTHONPATH has its absolute
     path. The folder of our own package is appended if it is missing.
     """
-    folder = os.path.realpath(working_directory())
+    # Not realpath(""), which needs a working directory, too.
+    folder = (working := working_directory()) and os.path.realpath(working)
     in_pythonpath = set(filter(os.path.isabs, os.environ.get("PYTHONPATH", "").split(os.pathsep)))
     entries = [
         entry

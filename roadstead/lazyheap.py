@@ -135,8 +135,8 @@ class LazyHeap(Generic[Item]):
             bucket = self._buckets[self._keys[0]]
             while bucket:
                 _, ticket, name = bucket[0]
-                found = items.get(name)
-                if found is not None and found[0] == ticket:
+                current = items.get(name)
+                if current is not None and current[0] == ticket:
                     return bucket
                 bucket.popleft()
                 self._entry_count -= 1
@@ -145,8 +145,8 @@ class LazyHeap(Generic[Item]):
 
     def _is_alive(self, entry: _Entry) -> bool:
         _, ticket, name = entry
-        found = self._items.get(name)
-        return found is not None and found[0] == ticket
+        current = self._items.get(name)
+        return current is not None and current[0] == ticket
 
     def _compact(self) -> None:
         """Drop all dead entries."""

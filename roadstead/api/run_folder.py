@@ -219,10 +219,10 @@ def run_folders(folder: Path) -> list[tuple[Path, RecordedRun]]:
             # Not validated: the name is for display, and no record refers to it.
             return [(folder, RecordedRun.model_construct(name=path.name, config=config, seed=seed))]
         runs = read_record(path.parent).runs
-        found = [(folder, each) for each in runs if each.name == path.name]
+        with_tables = [(folder, each) for each in runs if each.name == path.name]
     else:
         runs = read_record(folder).runs
-        found = [(folder / each.name, each) for each in runs if (folder / each.name).is_dir()]
-    if not found:
+        with_tables = [(folder / each.name, each) for each in runs if (folder / each.name).is_dir()]
+    if not with_tables:
         raise InputError("has no run with tables yet", source=str(folder))
-    return found
+    return with_tables

@@ -38,15 +38,15 @@ def journal_and_output(folder: Path) -> tuple[Path, Path | None]:
 def _named_journal(path: Path) -> Path | None:
     """Return the journal that a run's `run.json` names, or None."""
     try:
-        found = json.loads(path.read_bytes())["settings"]["journal"]
+        journal = json.loads(path.read_bytes())["settings"]["journal"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
-    return Path(found) if isinstance(found, str) else None
+    return Path(journal) if isinstance(journal, str) else None
 
 
 def differences_of_output(folder: Path, bound: Bound) -> list[Violation]:
     """Return the differences between an output's placements and the pods bound in its journal."""
-    return [found for name in PLACEMENT_FILES for found in _differences(folder / name, bound)]
+    return [each for name in PLACEMENT_FILES for each in _differences(folder / name, bound)]
 
 
 def _differences(path: Path, bound: Bound) -> Iterator[Violation]:

@@ -244,13 +244,13 @@ def check_shapes(subject: PluginUnderTest, fleet: SampleFleet) -> CaseResults:
     """Pods that differ only in requested amounts must have equal answers (`shares_by_shape`)."""
     table = fleet.make_table()
     for facts in _classes(fleet):
-        both = [answers(subject, each, table) for each in (facts, _larger(facts))]
+        pair = [answers(subject, each, table) for each in (facts, _larger(facts))]
         if subject.plugin_class.reads is Reads.ROW:
             # A row may have room for only one of them, or its score may depend on the requests.
             # Only such plugins sign the amounts of each class (`Profile.signature_of`).
-            both = [replace(each, refusals=(), raw=None, scores=None) for each in both]
+            pair = [replace(each, refusals=(), raw=None, scores=None) for each in pair]
         hint = "and the same with larger requests; does `shares_by_shape` hold?"
-        yield _difference(both[0], both[1], fleet.describe_pod(facts), hint)
+        yield _difference(pair[0], pair[1], fleet.describe_pod(facts), hint)
 
 
 def check_effects(subject: PluginUnderTest, fleet: SampleFleet) -> CaseResults:
