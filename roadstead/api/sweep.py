@@ -58,7 +58,7 @@ class SweepPoint:
 
 @dataclass(frozen=True, slots=True)
 class SweepJobs:
-    """Where a sweep is played. count: runs at a time. ray_address: as for `sweep`."""
+    """Processes of a sweep. count: runs at a time. ray_address: as for `sweep`."""
 
     count: int | None
     ray_address: str | None

@@ -136,8 +136,10 @@ def _run(
     return metrics
 
 
-def write_profile(path: Path, results: BenchResults) -> None:
-    """Write the profile in speedscope's format. Raises InputError if it cannot be written."""
+def write_profile(path: Path | None, results: BenchResults) -> None:
+    """Write the profile, if any, in speedscope's format. Raises InputError if that fails."""
+    if path is None:
+        return
     document = speedscope_document("roadstead bench", results.samples, __version__)
     write_text(path, json.dumps(document))
     shown = "https://www.speedscope.app shows it"
