@@ -76,7 +76,16 @@ class _BatchResult:
 
 
 class Commits(BinderStore):
-    """Bind requests with their tokens, epochs and outcomes; parameters: see `BinderCore`."""
+    """Bind requests with their tokens, epochs and outcomes.
+
+    verify: all hard filters of one node, run on `store`, which starts empty. next_lsn: the number
+    of the first record, one after the last of the journal. journals_all: also journal nodes,
+    accepted pods and the cluster, so that the journal alone suffices to check every bind.
+    missing_members: how many pods of a gang must still be bound. dry_run: as `verify`, to try out a
+    batch. undo: reverts what `dry_run` changed, and what `verify` changed for a batch that fails.
+    verify_prefix: how many of the first requests pass one after another, as far as that is found
+    quickly.
+    """
 
     def __init__(
         self,

@@ -41,7 +41,7 @@ MIN_PODS_TO_CACHE = 3
 """Pods of a class after which the filters that read NODE facts run once for all rows."""
 
 PODS_PER_SHAPE = 8
-"""With this many pods per shape in a batch, these filters run for a shape's first pod already."""
+"""Average number of pods of a shape in a batch from which these filters run at its first pod."""
 
 MAX_CACHED = 4096
 """Maximum number of cached results; the oldest is dropped."""
@@ -159,11 +159,11 @@ class Verifier:
             return count
         called_per_pod = [each for each in per_pod if each not in self._implied_by_claims]
         for index in range(count):
-            own, pod_class, row = pod_classes[index], evaluated[index], rows[index : index + 1]
+            pod_class, row = evaluated[index], rows[index : index + 1]
             for plugin in called_per_pod:
                 if not plugin.count_passing((pod_class,), self._table, row):
                     return index
-            if own.facts.may_bind_claims and not bind_claims(index):
+            if pod_classes[index].facts.may_bind_claims and not bind_claims(index):
                 return index
         return count
 
@@ -179,22 +179,22 @@ class Verifier:
         at the first pod with claims. Without claims, both are the same list.
         """
         classes = self._table.classes
-        own = classes.pod_classes_of(pods)
+        own_classes = classes.pod_classes_of(pods)
         # Most batches have no claims, and few classes.
-        if not any(each.facts.may_bind_claims for each in dict.fromkeys(own)):
-            return own, own
-        evaluated = own
-        for index, pod_class in enumerate(own):
+        if not any(each.facts.may_bind_claims for each in dict.fromkeys(own_classes)):
+            return own_classes, own_classes
+        evaluated = own_classes
+        for index, pod_class in enumerate(own_classes):
             if not pod_class.facts.may_bind_claims:
                 continue
             profile = self._profile_of(pod_class)
             substitute = profile.substitute(pod_class, classes) if binds_claims else None
             if substitute is None:
-                return own[:index], evaluated[:index]
-            if evaluated is own:
-                evaluated = own.copy()
+                return own_classes[:index], evaluated[:index]
+            if evaluated is own_classes:
+                evaluated = own_classes.copy()
             evaluated[index] = substitute
-        return own, evaluated
+        return own_classes, evaluated
 
     def _count_by_shape(
         self, pod_classes: Sequence[PodClass], rows: Rows
