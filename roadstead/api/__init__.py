@@ -10,6 +10,6 @@ parts, files of Parquet) and a summary, its figures. A folder of several runs ha
 (`run.json`), from which each can be played again. A moment is the fleet at a time of such a run.
 
 A sweep plays a scenario with several combinations of values. An axis is a key of the scenario's
-document, such as `scheduler.config`, with the values that it gets; a comparison is a sweep with two
-combinations, A and B, whose runs with equal seeds are pairs.
+document, such as fleet.0.generate.nodes, with the values that it gets; a comparison is a sweep with
+two combinations, A and B, whose runs with equal seeds are pairs.
 """

@@ -14,6 +14,7 @@ from roadstead.cli.stress_plan import PRODUCT, SweepDefinition
 from roadstead.inputs.loaded import Loaded
 from roadstead.lab.studies import CONFLICTS, DAY_S, TRANSACTION, Parameter, Study, Value, Values
 from roadstead.lab.sweep import Sweep
+from roadstead.report.paths import JOURNAL_FOLDER
 
 INPUT: Final = "input"
 """Value of the parameter `workload` for the user's input."""
@@ -144,4 +145,4 @@ def journals_of(sweep: Sweep, output: Path | None) -> list[str]:
     folders = [output / "runs" / f"{index + 1:03}" for index in range(len(runs))]
     for first in with_all_checks[:1]:
         folders[first] = output
-    return [str(folder.resolve() / "journal") for folder in folders]
+    return [str(folder.resolve() / JOURNAL_FOLDER) for folder in folders]
