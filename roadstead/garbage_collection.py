@@ -1,11 +1,14 @@
 """Tuning of Python's garbage collector for many objects that stay and form no cycles.
 
-Python searches new objects for unreachable cycles at every 700 of them, and those that survived
-again and again. Pods, nodes and what is computed of them stay; with Python's own thresholds a fifth
-of a simulated run and a third of the time from submit to bind were spent on them. Here an object is
-searched once or twice, then frozen: reference counts still free it, no later collection searches
-it. Cycles that existed at a collection are freed only after the block. So a process that lives long
-only gets the thresholds (`raise_gc_thresholds`): in it such cycles would add up.
+Python searches for unreachable cycles whenever 700 objects are new, and searches those that survive
+in later collections again. Pods, nodes and what is computed of them stay; with Python's own
+thresholds a fifth of a simulated run and a third of the time from submit to bind were spent on
+searching them.
+
+In a block of `gc_tuned` an object is searched once or twice, then frozen (`gc.freeze`): reference
+counts still free it, but no later collection searches it. A cycle that is frozen is freed only
+after the block. In a process that lives long such cycles would add up, so it has higher thresholds
+and freezes nothing (`raise_gc_thresholds`).
 """
 
 from __future__ import annotations
@@ -21,34 +24,37 @@ Thresholds = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class GcTuning:
-    """Times of searches (thresholds, of `gc`), and the generation after which objects freeze."""
+    """Times of collections, and those after which objects are frozen.
+
+    thresholds: those of `gc.set_threshold`. frozen_after: the survivors are frozen after each
+    collection of this generation or a higher one.
+    """
 
     thresholds: Thresholds
     frozen_after: int
 
 
 LONG_PAUSES: Final = GcTuning((50_000, 100, 100), 0)
-"""Each object is searched once. A collection takes 12 to 28 ms if all new objects stay."""
+"""Freeze after every collection, which takes 12 to 28 ms if all new objects survive."""
 
 SHORT_PAUSES: Final = GcTuning((2_500, 1, 120_000), 1)
-"""Pauses of up to 2 ms; every second one, of up to 3 ms, freezes the objects.
+"""Pauses of up to 2 ms; every second one, of up to 3 ms, freezes the survivors.
 
-At such short intervals many objects are still in use that soon are unreachable, so objects are
-searched twice before they freeze.
+With so frequent collections many survivors are soon unreachable, so they are frozen only after the
+second collection that they survive.
 """
 
 SHORT_BATCH_PODS: Final = 16
 """Size of batches up to which pauses are short. Larger ones are decided in longer steps anyway."""
 
 NEVER: Final = 3
-"""No generation has this number, or a higher one."""
+"""A generation that does not exist, so nothing is frozen."""
 
 _active: list[GcTuning] = []
 """Tunings of the `gc_tuned` blocks that are entered, the latest last.
 
-The first entry holds the thresholds outside of all blocks.
-
-The collector is the process's: blocks of several threads may overlap.
+The first entry has the thresholds outside of all blocks. A process has one collector, so the blocks
+of all its threads are in this list.
 """
 
 
@@ -85,7 +91,7 @@ def gc_tuned(tuning: GcTuning = LONG_PAUSES) -> Iterator[None]:
 def gc_paused(*, freezes: bool = False) -> Iterator[None]:
     """Disable the collector while many objects are created that stay: 4 us each, not 14.
 
-    freezes: no later collection searches the objects that exist at the end, unless it raised.
+    freezes: freeze all objects at the end of the block, unless it raises.
     """
     was_enabled = gc.isenabled()
     gc.disable()

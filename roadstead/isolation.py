@@ -29,14 +29,15 @@ def import_path() -> list[str]:
     Relative entries are left out; so is the working directory, unless PYTHONPATH has its absolute
     path. The folder of our own package is appended if it is missing.
     """
-    folder = os.path.realpath(working_directory())
-    named = set(filter(os.path.isabs, os.environ.get("PYTHONPATH", "").split(os.pathsep)))
-    kept = [
+    # Not realpath(""), which needs a working directory, too.
+    folder = (working := working_directory()) and os.path.realpath(working)
+    in_pythonpath = set(filter(os.path.isabs, os.environ.get("PYTHONPATH", "").split(os.pathsep)))
+    entries = [
         entry
         for entry in sys.path
-        if os.path.isabs(entry) and (entry in named or os.path.realpath(entry) != folder)
+        if os.path.isabs(entry) and (entry in in_pythonpath or os.path.realpath(entry) != folder)
     ]
-    return kept if PACKAGE_PARENT in kept else [*kept, PACKAGE_PARENT]
+    return entries if PACKAGE_PARENT in entries else [*entries, PACKAGE_PARENT]
 
 
 def child_environment() -> dict[str, str]:

@@ -26,7 +26,7 @@ SortKey = tuple[float | int | str, ...]
 _Entry = tuple[int, int, str]
 """(arrival number, ticket, name)."""
 
-COMPACT_MIN_ENTRIES = 64
+DEAD_ENTRIES_MAX = 64
 """Maximum number of dead entries that are not worth a pass over all entries."""
 
 FEW_ITEMS = 4
@@ -108,7 +108,7 @@ class LazyHeap(Generic[Item]):
         for name in names:
             del self._items[name]
         dead = self._entry_count - len(self._items)
-        if dead > COMPACT_MIN_ENTRIES and dead > len(self._items):
+        if dead > DEAD_ENTRIES_MAX and dead > len(self._items):
             self._compact()
 
     def first(self) -> Item | None:
@@ -135,8 +135,8 @@ class LazyHeap(Generic[Item]):
             bucket = self._buckets[self._keys[0]]
             while bucket:
                 _, ticket, name = bucket[0]
-                found = items.get(name)
-                if found is not None and found[0] == ticket:
+                current = items.get(name)
+                if current is not None and current[0] == ticket:
                     return bucket
                 bucket.popleft()
                 self._entry_count -= 1
@@ -145,8 +145,8 @@ class LazyHeap(Generic[Item]):
 
     def _is_alive(self, entry: _Entry) -> bool:
         _, ticket, name = entry
-        found = self._items.get(name)
-        return found is not None and found[0] == ticket
+        current = self._items.get(name)
+        return current is not None and current[0] == ticket
 
     def _compact(self) -> None:
         """Drop all dead entries."""

@@ -95,6 +95,8 @@ class TableStore:
 
 
 class DeltaKind(StrEnum):
+    """Kinds of changes. NOMINATE, WITHDRAW: begin and end of a pod's nomination to a node."""
+
     ADD_POD = "add_pod"
     REMOVE_POD = "remove_pod"
     ADD_NODE = "add_node"
@@ -102,7 +104,6 @@ class DeltaKind(StrEnum):
     REMOVE_NODE = "remove_node"
     NOMINATE = "nominate"
     WITHDRAW = "withdraw"
-    """The end of a nomination."""
 
 
 class Delta(NamedTuple):
@@ -338,17 +339,17 @@ class Placements:
 
     def compare(self, other: Placements) -> list[str]:
         """Return the differences of two placements, one line each; orders are not compared."""
-        found = []
+        differences = []
         for name in sorted(self.nodes.keys() | other.nodes.keys()):
             if self.nodes.get(name) != other.nodes.get(name):
-                found.append(f"node {name}: facts differ or it is only on one side")
+                differences.append(f"node {name}: facts differ or it is only on one side")
         for uid in sorted(self._node_of.keys() | other._node_of.keys()):
             node_name, other_name = self._node_of.get(uid), other._node_of.get(uid)
             if node_name != other_name:
-                found.append(f"pod {uid}: on {node_name}, not on {other_name}")
+                differences.append(f"pod {uid}: on {node_name}, not on {other_name}")
             elif self.facts_of(uid) != other.facts_of(uid):
-                found.append(f"pod {uid}: facts differ")
-        return found
+                differences.append(f"pod {uid}: facts differ")
+        return differences
 
     def validate(self) -> None:
         """Check that nodes of pods, pods of nodes, and facts agree."""

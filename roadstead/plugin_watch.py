@@ -7,7 +7,8 @@ cannot be interrupted: it is stuck, and its process ends. The process of an acto
 in one process ends with an error that names plugin and pod.
 
 A `Mark` writes the current call to a file that outlives the process, so that the next process
-of the same actor knows which plugin call ended the one before.
+of the same actor knows which plugin call ended the one before. It counts a strike for the plugin; a
+plugin with too many strikes is no longer called (`framework.plugin_calls`).
 """
 
 from __future__ import annotations
@@ -64,17 +65,17 @@ class PluginWatch:
     def _check_calls(self) -> None:
         """Check the running call until `stop`; interrupt it at its deadline."""
         wait_s = min(_INTERVAL_MAX_S, self._deadline_s / _CHECKS_PER_DEADLINE)
-        seen: PluginCall | None = None
-        since_s = 0.0
+        watched_call: PluginCall | None = None
+        first_seen_s = 0.0
         while not self._is_stopped.wait(wait_s):
             call, now_s = RUNNING_CALLS.current, time.monotonic()
-            if call is not seen:
+            if call is not watched_call:
                 # A new call. It has no start time: its time is measured from this check.
-                seen, since_s = call, now_s
-            elif call is not None and now_s - since_s >= self._deadline_s:
+                watched_call, first_seen_s = call, now_s
+            elif call is not None and now_s - first_seen_s >= self._deadline_s:
                 if not call.is_interrupted:
                     RUNNING_CALLS.interrupt(call, _raise_in)
-                elif now_s - since_s >= self._deadline_s + self._grace_s:
+                elif now_s - first_seen_s >= self._deadline_s + self._grace_s:
                     self._on_stuck(call)
                     return
 
@@ -124,12 +125,12 @@ def describe_pod(facts: PodFacts) -> str:
     for find in POD_KEY_FINDERS.values():
         if key := find(facts):
             return f'pod "{key}"'
-    asked = ", ".join(f"{name}={amount}" for name, amount in facts.requests) or "nothing"
-    return f'a pod of namespace "{facts.namespace}" that asks for {asked}'
+    requests = ", ".join(f"{name}={amount}" for name, amount in facts.requests) or "nothing"
+    return f'a pod of namespace "{facts.namespace}" that asks for {requests}'
 
 
 def call_at_exit(path: Path) -> tuple[str, str, str] | None:
-    """Return the call during which the process of a mark ended, or None.
+    """Return the call during which the process that wrote a mark ended, or None.
 
     The call is (plugin, extension point, digest of the pod's facts).
     """
@@ -137,8 +138,8 @@ def call_at_exit(path: Path) -> tuple[str, str, str] | None:
     text = file.read_bytes().rstrip(b"\0") if file.exists() else b""
     if not text or text[:1] == b"\0":
         return None
-    plugin, point, pod_class = json.loads(text)
-    return plugin, point, pod_class
+    plugin, point, facts_digest = json.loads(text)
+    return plugin, point, facts_digest
 
 
 class Mark:
@@ -158,8 +159,7 @@ class Mark:
     def begin(self, calls: PluginCalls, process: str) -> None:
         """Count a strike for each call that ended an earlier process.
 
-        A plugin with too many strikes is not called any more (`PluginCalls`). Then mark the calls
-        of this process. process: its name, for the reason of a strike.
+        Then mark the calls of this process. process: its name, for the reason of a strike.
         """
         ended = self._path.with_suffix(_ENDED)
         if call := call_at_exit(self._path):
@@ -167,8 +167,8 @@ class Mark:
                 file.write(f"{json.dumps(call)}\n")
             self._write(None)
         for line in ended.read_text().splitlines() if ended.exists() else ():
-            plugin, point, pod_class = json.loads(line)
-            calls.strike(plugin, pod_class, f"ended the process {process} at {point}")
+            plugin, point, facts_digest = json.loads(line)
+            calls.strike(plugin, facts_digest, f"ended the process {process} at {point}")
         calls.mark = self._write
 
     def _write(self, call: PluginCall | None) -> None:

@@ -3,7 +3,8 @@
     unknown ──► present ──► ended ──► forgotten: the oldest beyond `max_ended`
 
 Queue, cache, binder and attempts each have a store with their own transition table. They update
-their other structures (heaps, deadlines, placements) from the moves that `apply_all` returns.
+their other structures (heaps, deadlines, placements) from the moves that `apply_all` returns. A
+move is a change from one state to another, of one or more pods.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ class PodStore(Generic[RecordT, State, Event]):
     """Records of the present pods (`present`), and of the latest `max_ended` that ended (`ended`).
 
     unknown: the state of a pod without a record. present_in, ended_in: the states of present and of
-    ended pods; in any other state a pod has no record. begun: number of pods that became present,
-    ever. ends: number of moves, by (old state, new state), to a state outside `present_in`.
+    ended pods; in any other state a pod has no record. begun: how often a pod became present, ever.
+    ends: how often a pod moved, by (old state, new state), to a state outside `present_in`.
     """
 
     def __init__(

@@ -1,9 +1,12 @@
 """Revisions: which of two messages about one node or pod is older, in any order of receipt.
 
-The client that changes the cluster numbers its removals and changes. Each of its messages has the
-number of the latest one, its revision. So a late copy of a message from before a removal is
-ignored, and so is a late copy of the removal after the name was added again. Senders that do not
-count use 0: their removals always apply, their additions only to names without a revision.
+The client that changes the cluster numbers its removals and updates. The revision of a message is
+the number of the client's last removal or update, that of the message included; an addition has no
+number of its own. So a late copy of an addition that was sent before a removal is ignored, and so
+is a late copy of the removal after the name was added again. Senders that number nothing use
+revision 0: their removals always apply, their additions only to names without a revision.
+
+A name is gone if it was removed with a revision and not added again.
 """
 
 from __future__ import annotations

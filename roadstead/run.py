@@ -49,17 +49,15 @@ if TYPE_CHECKING:
 class RunPlan:
     """Settings and configuration of a run; sent to every actor once, when it is created.
 
-    config_text: the KubeSchedulerConfiguration as written, "" for the default one.
-    log_dir: folder of the actors' structured logs, "" for none.
+    config_text: the KubeSchedulerConfiguration as written, "" for the default one. config_source:
+    its path or name, for errors. log_dir: folder of the actors' structured logs, "" for none.
     plugins: dotted paths of a user's plugins. Every process imports them itself, from the installed
     packages or from plugin_dir, and compares its module with plugin_digests (see `digests_of`).
     digest: of the inputs and settings that decide placements, for the journal; "" without one.
-    resume: continue the run in the journal, or read its outcome if it ended.
-    first_epoch: of all actors; higher than the epochs of earlier processes of the same run.
-    directory: base of relative file names in the configuration, since actors have other working
-    directories.
-    marks: folder in which each process marks the plugin call that is running (`plugin_watch`); ""
-    for none.
+    resume: continue the run in the journal, or read its outcome if it ended. first_epoch: of all
+    actors; higher than the epochs of earlier processes of the same run. directory: base of relative
+    file names in the configuration, since actors have other working directories. marks: folder in
+    which each process marks the plugin call that is running (`plugin_watch`); "" for none.
     workers_max: how many workers a run may have if CPUs of its Ray cluster become free; 0 for those
     of the settings only.
     """
@@ -91,11 +89,11 @@ class RunPlan:
         return self.loaded_config().config
 
     def loaded_config(self) -> LoadedConfig:
-        """Return the configuration as written, with its document. ConfigError if it is invalid."""
+        """Return the configuration, and its content as a mapping. ConfigError if it is invalid."""
         classes = self.user_plugins().items()
         # Tuples, because the arguments of a cached function must be hashable.
-        points = tuple((name, tuple(sorted(extension_points(each)))) for name, each in classes)
-        return _loaded(self.config_text, self.config_source, points)
+        extra = tuple((name, tuple(sorted(extension_points(each)))) for name, each in classes)
+        return _loaded(self.config_text, self.config_source, extra)
 
     def user_plugins(self) -> dict[str, type[Plugin]]:
         """Return the user's plugins by name. InputError for one that cannot be imported here."""
@@ -144,13 +142,16 @@ class RunPlan:
 
 @lru_cache(maxsize=2)
 def _loaded(
-    text: str, source: str, points_of_plugins: tuple[tuple[str, tuple[str, ...]], ...]
+    text: str, source: str, extra_plugins: tuple[tuple[str, tuple[str, ...]], ...]
 ) -> LoadedConfig:
-    """Load a configuration, once for a process."""
+    """Load a configuration, once for a process.
+
+    extra_plugins: (name, extension points) of each of the user's plugins.
+    """
     # The schema and YAML take a third of a second: only a run with a configuration needs them.
     from roadstead.config.load import load_config
 
-    return load_config(text, source=source, extra_plugins=dict(points_of_plugins))
+    return load_config(text, source=source, extra_plugins=dict(extra_plugins))
 
 
 def build_profiles(
@@ -161,6 +162,7 @@ def build_profiles(
     members: the pods of gangs, if this process counts them.
     """
     registry = plan.registry()
+    # What the constructor of each plugin receives.
     handle = Handle(classes, plan.cluster, members=members or GroupMembers(), gates=plan.gates())
     return {each.scheduler_name: Profile(each, registry, handle) for each in plan.config().profiles}
 
@@ -191,17 +193,18 @@ def build_node_search(plan: RunPlan, caller_of: CallerOf | None = None) -> NodeS
     cannot be reached as configured.
     """
     config = plan.config()
-    shares = config.sampling_percentages() if plan.settings.score_nodes == "config" else {}
-    if not shares and not config.extenders:
+    percentages = config.sampling_percentages() if plan.settings.score_nodes == "config" else {}
+    if not percentages and not config.extenders:
         return None
     if caller_of is None:
         # Few runs have extenders; HTTP and TLS take time to import.
         from roadstead.extenders.http import HttpCaller
 
         caller_of = HttpCaller
+    # With file names relative to the directory of the run.
     extenders = [in_directory(each, plan.directory) for each in config.extenders]
     try:
-        return NodeSearch(shares, Extenders.build(extenders, caller_of))
+        return NodeSearch(percentages, Extenders.build(extenders, caller_of))
     except InputError as bad:
         raise bad.at(source=plan.config_source) from bad
 
@@ -283,7 +286,7 @@ class Launcher(Protocol):
         ...
 
     def run_lab(self, inputs: RunInputs, plan: RunPlan, lab: LabSetup) -> LabRun:
-        """Schedule all inputs and measure the run, with the setup of the conflict lab."""
+        """Schedule all inputs and measure the run, for `roadstead stress` on the product."""
         ...
 
     def explain(
@@ -299,7 +302,10 @@ class Launcher(Protocol):
         pods: Sequence[Pod],
         progress: Callable[[Progress], None],
     ) -> tuple[Explained, ...]:
-        """Schedule the pending pods of the inputs, then explain those of `pods` not placed."""
+        """Schedule the pending pods of the inputs, then explain those of `pods` not placed.
+
+        Equal pods that are refused alike share one explanation.
+        """
         ...
 
     def open_tasks(
@@ -307,8 +313,9 @@ class Launcher(Protocol):
     ) -> TaskDriver:
         """Start processes for tasks of a sweep, on the Ray of the settings; return their driver.
 
-        jobs: how many tasks run at a time; None for as many as a cluster has free CPUs. announce:
-        receives messages for the user. RoadsteadError if none can be started.
+        work: the tasks, and what they have in common. jobs: how many tasks run at a time; None for
+        as many as a cluster has free CPUs. announce: receives messages for the user. RoadsteadError
+        if none can be started.
         """
         ...
 

@@ -30,16 +30,21 @@ def build_queue(plan: RunPlan) -> SchedulingQueue:
             lease_s=settings.deadlines.lease_s,
             backoff_initial_s=config.pod_initial_backoff_s,
             backoff_max_s=config.pod_max_backoff_s,
+            # "": each scheduler serves all profiles.
             by_profile=settings.scheduler_profiles[0] != "",
         ),
     )
 
 
 def build_cluster_state(plan: RunPlan, *, is_new: bool = False) -> ClusterState:
-    """Return the cluster state of a run's cache, without nodes. is_new: it replaces another one."""
+    """Return the cluster state of a run's cache, without nodes.
+
+    is_new: the cache replaces another one, whose committed binds it will receive from the binder.
+    """
     return ClusterState.empty(
         plan.storage_state(),
         plan.binding_profiles(),
+        # How long an assumed pod waits for its bind.
         CacheSettings(bind_s=plan.settings.deadlines.assume_s),
         partitions=plan.settings.partition_count,
         awaits_commits=is_new,

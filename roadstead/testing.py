@@ -1,8 +1,11 @@
-"""Helpers for tests of plugins: nodes, pods, a plugin's answers, and the checks of `plugin test`.
+"""Helpers for a user's tests of plugins: nodes, pods, and the answers of a plugin.
 
 few, many = node("few"), node("many")
 answers = ask("few_pods:FewPods", pod(), {few: [pod()], many: [pod()] * 50})
 assert answers.scores == (99, 50)
+
+The first argument names the module and the class of the plugin. `check_plugin` runs the checks of
+the command `roadstead plugin test` on generated nodes and pods (sample fleets).
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ def load(
 def load_config(
     config: Document | None = None, *, preset: str | None = None, plugin: Sequence[str] = ()
 ) -> dict[str, Json]:
-    """Return the effective configuration with every default, as `roadstead config` prints it.
+    """Return the complete configuration, with every default, as `roadstead config` prints it.
 
     config: the path of a KubeSchedulerConfiguration, or its content; without config and preset,
     the default configuration. The result may be changed and passed to `Cluster.schedule`.
@@ -209,13 +209,13 @@ class Cluster:
             config, preset, _plugins(plugin), settings, seed, runtime, self._moment
         )
         plan, _ = request.plan(self._loaded.cluster, plan_notes.append)
-        found = find_created(self._loaded, pod)
-        notes = [*self._loaded.notes, *plan_notes, *([found.note] if found.note else [])]
+        chosen = find_created(self._loaded, pod)
+        notes = [*self._loaded.notes, *plan_notes, *([chosen.note] if chosen.note else [])]
         explanation = explain_steps.explain_pod(
             open_launcher(),
             self._loaded,
             plan,
-            found.pod,
+            chosen.pod,
             _with_notes(progress, notes),
             after_run=after_run,
         )

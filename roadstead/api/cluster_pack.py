@@ -22,8 +22,8 @@ from roadstead.version import __version__
 NAME: Final = "roadstead"
 DIST_INFO: Final = f"{NAME}-{__version__}.dist-info"
 
-ON_NODES: Final = frozenset({"ray"})
-"""Packages that the nodes of a Ray cluster have: a second Ray would break the first."""
+INSTALLED_ON_NODES: Final = frozenset({"ray"})
+"""Packages that the nodes of a Ray cluster have already: a second Ray would break the first."""
 
 BUILD_CHARS: Final = 12
 """Digits of a digest in the name of a wheel."""
@@ -59,10 +59,11 @@ def pack(
     """Write the runtime environment to `output`, and the wheel into the same folder.
 
     plugin_files: modules of users, which become top-level modules. InputError if a file exists and
-    is not to be replaced, or cannot be read or written.
+    is not to be replaced, or cannot be read or written, or if this package is not installed.
     """
     if output.exists() and not may_replace:
         raise InputError("exists already: use --force to replace it", source=str(output))
+    scripts = _entry_points()
     packages = tuple(pinned_requirements(NAME)) if with_packages else ()
     files = {f"{NAME}/{path}": content for path, content in package_files()}
     for name, content in _plugin_files(plugin_files):
@@ -77,7 +78,7 @@ def pack(
         environment["pip"] = {"packages": list(packages), "pip_check": False}
     try:
         wheel.parent.mkdir(parents=True, exist_ok=True)
-        _write_wheel(wheel, build, files)
+        _write_wheel(wheel, build, files, scripts)
         output.write_text(yaml.safe_dump(environment, sort_keys=False))
     except OSError as failure:
         raise InputError(
@@ -91,8 +92,8 @@ def pinned_requirements(name: str) -> Iterator[str]:
 
     Requirements of extras, and packages that are not installed (for other systems), are left out.
     """
-    seen, queue = {name, *ON_NODES}, [name]
-    found: dict[str, str] = {}
+    queued, queue = {name, *INSTALLED_ON_NODES}, [name]
+    versions: dict[str, str] = {}
     while queue:
         try:
             requirements = distribution(queue.pop()).requires or []
@@ -104,23 +105,23 @@ def pinned_requirements(name: str) -> Iterator[str]:
                 continue
             # Names are compared in normalized form, or one package would be pinned twice.
             needed = _package_name(match[0])
-            if needed in seen:
+            if needed in queued:
                 continue
-            seen.add(needed)
+            queued.add(needed)
             queue.append(needed)
             try:
-                found[needed] = distribution(needed).version
+                versions[needed] = distribution(needed).version
             except PackageNotFoundError:
                 continue
-    for each in sorted(found):
-        yield f"{each}=={found[each]}"
+    for each in sorted(versions):
+        yield f"{each}=={versions[each]}"
 
 
 def _plugin_files(paths: Sequence[Path]) -> Iterator[tuple[str, bytes]]:
     """Yield (name, content) of each file. InputError for one that would hide another module."""
-    taken = _module_names() if paths else frozenset()
+    other_modules = _module_names() if paths else frozenset()
     for path in paths:
-        if path.suffix != ".py" or not path.stem.isidentifier() or path.stem in taken:
+        if path.suffix != ".py" or not path.stem.isidentifier() or path.stem in other_modules:
             rule = "must be a Python module (NAME.py) with a name of its own"
             raise InputError(rule, source="--plugin-file", value=str(path))
         try:
@@ -131,13 +132,17 @@ def _plugin_files(paths: Sequence[Path]) -> Iterator[tuple[str, bytes]]:
 
 def _module_names() -> frozenset[str]:
     """Return the names of Python's own modules, and of the packages that the nodes need."""
-    needed = {NAME, *ON_NODES, *(each.partition("==")[0] for each in pinned_requirements(NAME))}
-    found = {
+    needed = {
+        NAME,
+        *INSTALLED_ON_NODES,
+        *(each.partition("==")[0] for each in pinned_requirements(NAME)),
+    }
+    of_packages = {
         module
         for module, names in packages_distributions().items()
         if any(_package_name(name) in needed for name in names)
     }
-    return sys.stdlib_module_names | found | {NAME}
+    return sys.stdlib_module_names | of_packages | {NAME}
 
 
 def _package_name(name: str) -> str:
@@ -156,12 +161,19 @@ def _build_of(files: dict[str, bytes]) -> str:
     return f"0{digest.hexdigest()[:BUILD_CHARS]}"
 
 
-def _write_wheel(path: Path, build: str, files: dict[str, bytes]) -> None:
-    """Write a wheel (PEP 427) with these files and its metadata."""
+def _entry_points() -> str:
+    """Return the entry points of this package, such as the command `roadstead`."""
+    try:
+        return distribution(NAME).read_text("entry_points.txt") or ""
+    except PackageNotFoundError:
+        problem = "is not installed, so the packages that it needs are not known: pip install it"
+        raise InputError(problem, source="package", value=NAME) from None
+
+
+def _write_wheel(path: Path, build: str, files: dict[str, bytes], scripts: str) -> None:
+    """Write a wheel (PEP 427) with these files and its metadata. scripts: its entry points."""
     # No requirements: for them pip would install a second Ray, which hides that of the cluster.
     metadata = f"Metadata-Version: 2.1\nName: {NAME}\nVersion: {__version__}\n"
-    # The command `roadstead`.
-    scripts = distribution(NAME).read_text("entry_points.txt") or ""
     wheel_info = (
         "Wheel-Version: 1.0\nGenerator: roadstead\nRoot-Is-Purelib: true\n"
         f"Tag: py3-none-any\nBuild: {build}\n"

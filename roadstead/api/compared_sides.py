@@ -16,8 +16,8 @@ from roadstead.protocol.errors import InputError, cut_short
 
 NO_PLUGINS: Final = "no plugin"
 
-Place = Callable[[str], Mapping[str, str]]
-"""Returns the place of an argument (`a`, `b`) for an InputError: a flag, or a field."""
+Origin = Callable[[str], Mapping[str, str]]
+"""Returns the origin of an argument (`a`, `b`) for an InputError: `source`, and `field` if any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +31,11 @@ class Side:
     plugins: tuple[str, ...] = ()
 
     def values(self, keys: Sequence[str]) -> dict[str, object]:
-        """Return the values of the sweep at some of the keys `config` and `plugin`."""
+        """Return the values of this side at `keys`: `config`, `plugin` or both."""
         config = None if self.config is None else config_value(self.config)
         several = list(self.plugins) if len(self.plugins) > 1 else None
-        found = {CONFIG: config, PLUGIN: several or (self.plugins[0] if self.plugins else None)}
-        return {key: found[key] for key in keys}
+        values = {CONFIG: config, PLUGIN: several or (self.plugins[0] if self.plugins else None)}
+        return {key: values[key] for key in keys}
 
     @property
     def name(self) -> str:
@@ -48,7 +48,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class ComparedSides:
-    """Two sides, and the sweep that plays both."""
+    """Two sides, and the sweep that plays both: two combinations of the keys `config`, `plugin`."""
 
     a: Side
     b: Side
@@ -66,12 +66,12 @@ class ComparedSides:
         self, side: Side, keys: Sequence[str], prepared: PreparedSweep, rows: Sequence[SweepRow]
     ) -> RunGroup:
         values = side.values(keys)
-        found = [row for row in rows if row.values == values]
-        return RunGroup.of(side.name, sweep_runs(found, prepared.folder.output))
+        of_side = [row for row in rows if row.values == values]
+        return RunGroup.of(side.name, sweep_runs(of_side, prepared.folder.output))
 
 
 def sides_of(
-    file: ScenarioFile, a: Side, b: Side, seeds: int | None, place: Place
+    file: ScenarioFile, a: Side, b: Side, seeds: int | None, origin: Origin
 ) -> ComparedSides:
     """Return the sides and their sweep. InputError if they are equal, or one is missing."""
     for name, side, other in (("a", a, b), ("b", b, a)):
@@ -79,21 +79,22 @@ def sides_of(
             continue
         if other.config is not None or not (a.plugins or b.plugins):
             problem = "is missing: name both configurations, plugins that differ, or a second run"
-            raise InputError(problem, **place(name))
+            raise InputError(problem, **origin(name))
         # Sides that differ in plugins alone use the scenario's own configuration.
         if len(configs_of(file)) > 1:
             problem = "is missing: the scenario has several configurations"
-            raise InputError(problem, **place(name))
+            raise InputError(problem, **origin(name))
     keys = [CONFIG] if a.config is not None else []
     if a.plugins != b.plugins:
         keys.append(PLUGIN)
     if not keys or a.values(keys) == b.values(keys):
         what = "configuration as" if a.config is not None else "plugin as"
         value = b.config if b.config is not None else ", ".join(b.plugins)
-        raise InputError(f"is the same {what} A", **place("b"), value=cut_short(value))
+        raise InputError(f"is the same {what} A", **origin("b"), value=cut_short(value))
     both = [side.values(keys) for side in (a, b)]
     axes = tuple((key, tuple(values[key] for values in both)) for key in keys)
     chosen = tuple(range(seeds)) if seeds is not None else tuple(file.scenario.seeds)
+    # Zipped: A has the first value of each key, B the second; other combinations are not played.
     planned = ScenarioSweep(file.scenario.metadata.name, axes, chosen, is_zipped=True)
     planned.check()
     return ComparedSides(a, b, planned)

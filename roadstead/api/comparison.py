@@ -52,45 +52,44 @@ def compare(
     fails.
     """
     folder = None if output is None else Path(output)
-    sides = [_several(each) for each in (plugin_a, plugin_b)]
     if scenario is None:
-        given: dict[str, object] = {"seeds": seeds, "jobs": jobs, "ray_address": ray_address}
-        given |= {"plugin": plugin or None, "plugin_a": plugin_a or None}
-        given |= {"plugin_b": plugin_b or None, "tables": tables or None, "resume": resume or None}
+        unused: dict[str, object] = {"seeds": seeds, "jobs": jobs, "ray_address": ray_address}
+        unused |= {"plugin": plugin or None, "plugin_a": plugin_a or None}
+        unused |= {"plugin_b": plugin_b or None, "tables": tables or None, "resume": resume or None}
         # An argument without effect is an error: a user who passes `seeds` would otherwise read
         # the result as that of so many seeds. False is the default of flags, and no value.
-        for name, value in given.items():
+        for name, value in unused.items():
             if value is not None:
                 raise InputError("has no use without a scenario", source=ARGUMENTS, field=name)
         return _compare_finished(a, b, folder)
     check_count("seeds", seeds)
     file = scenario_file(scenario)
-    names = [_config_name(name, each) for name, each in (("a", a), ("b", b))]
-    first, second = (Side(name, own) for name, own in zip(names, sides, strict=True))
-    compared = sides_of(file, first, second, seeds, _argument)
-    target = SweepFolder(folder, tables, resume)
+    side_a = Side(_config_name("a", a), _several(plugin_a))
+    side_b = Side(_config_name("b", b), _several(plugin_b))
+    compared = sides_of(file, side_a, side_b, seeds, _argument)
+    sweep_folder = SweepFolder(folder, tables, resume)
     prepared, rows = play_sweep(
         file,
         compared.planned,
         _several(plugin),
         SweepJobs(jobs, ray_address),
-        target,
+        sweep_folder,
         progress,
     )
-    found, groups = compared.compare(prepared, rows)
+    comparison, groups = compared.compare(prepared, rows)
     if folder is not None:
-        write_comparison(folder, found, groups)
-    return found
+        write_comparison(folder, comparison, groups)
+    return comparison
 
 
 def _compare_finished(a: Compared | None, b: Compared | None, folder: Path | None) -> Comparison:
     if folder is not None:
         check_new_folder(folder)
     groups = _group_of("a", a), _group_of("b", b)
-    found = compare_finished(*groups)
+    comparison = compare_finished(*groups)
     if folder is not None:
-        write_comparison(folder, found, groups)
-    return found
+        write_comparison(folder, comparison, groups)
+    return comparison
 
 
 def _argument(name: str) -> Mapping[str, str]:
@@ -101,12 +100,12 @@ def _several(plugins: Plugins) -> tuple[str, ...]:
     return (plugins,) if isinstance(plugins, str) else tuple(plugins)
 
 
-def _config_name(name: str, given: Compared | None) -> str | None:
-    if given is None:
+def _config_name(name: str, config: Compared | None) -> str | None:
+    if config is None:
         return None
-    if not isinstance(given, str | os.PathLike):
+    if not isinstance(config, str | os.PathLike):
         raise InputError("must be a configuration: a scenario is given", **_argument(name))
-    return os.fspath(given)
+    return os.fspath(config)
 
 
 def _group_of(name: str, compared: Compared | None) -> RunGroup:

@@ -23,7 +23,8 @@ with the first."""
 def compare_configs(folder: Path, names: Iterable[str]) -> tuple[Comparison, ...]:
     """Compare each two configurations of a folder of finished runs; empty for one configuration.
 
-    names: of the runs, CONFIGURATION-SEED. Raises InputError for tables that cannot be read.
+    names: of the runs, each CONFIGURATION-SEED, such as binpack-3. Raises InputError for tables
+    that cannot be read.
     """
     # The seed is read from the record, because the name cannot be split at a "-": a configuration
     # may end with one, and a negative seed begins with one.
@@ -49,8 +50,8 @@ def _pairs(groups: list[RunGroup]) -> Iterator[tuple[RunGroup, RunGroup]]:
         yield from ((groups[0], each) for each in groups[1:])
 
 
-def write_comparisons(folder: Path, found: Iterable[Comparison]) -> None:
+def write_comparisons(folder: Path, comparisons: Iterable[Comparison]) -> None:
     """Write compare.json of a folder of simulated runs. Raises InputError."""
-    document = {"comparisons": [each.document() for each in found]}
+    document = {"comparisons": [each.document() for each in comparisons]}
     text = json.dumps(document, indent=2, ensure_ascii=False)
     replace_text(folder / COMPARISON_FILE, f"{text}\n")

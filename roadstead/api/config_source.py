@@ -68,5 +68,5 @@ def load_effective(
 
 
 def config_notes(loaded: LoadedConfig) -> list[str]:
-    """Translation of each part of an older document; empty for a current document."""
+    """Return a note for each part of an older document (Policy, v1beta3, …) that was translated."""
     return [f"{loaded.source}: {note}" for note in loaded.notes]

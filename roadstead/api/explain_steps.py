@@ -17,13 +17,13 @@ def explain_pod(
     launcher: Launcher,
     loaded: Loaded,
     plan: RunPlan,
-    given: InputPod,
+    input_pod: InputPod,
     progress: Callable[[Progress], None],
     *,
     after_run: bool,
 ) -> Explanation:
     """Explain one pod. after_run: all other pending pods of `loaded` are scheduled first."""
-    pod = given.identity, given.facts
+    pod = input_pod.identity, input_pod.facts
     inputs = without_pod(loaded.inputs, pod, keep_pending=after_run)
     return launcher.explain(inputs, plan, pod, progress)
 

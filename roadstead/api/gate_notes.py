@@ -12,6 +12,7 @@ from roadstead.devices.gates import DeviceGates, gates_on
 from roadstead.facts.devices import DeviceFacts, DeviceRequest, DevicesFacts, ExactRequest
 
 _Count = Callable[[DevicesFacts], int]
+"""Returns how many devices or claims of a cluster need a gate."""
 
 
 def gate_notes(devices: DevicesFacts, gates: DeviceGates) -> Iterator[str]:
@@ -21,8 +22,8 @@ def gate_notes(devices: DevicesFacts, gates: DeviceGates) -> Iterator[str]:
         if gate in on:
             continue
         for what, effect, count in uses:
-            if found := count(devices):
-                yield f"featureGates: {what}: {found:,}. Without {gate}: true, {effect}."
+            if needing := count(devices):
+                yield f"featureGates: {what}: {needing:,}. Without {gate}: true, {effect}."
 
 
 def _devices_that(matches: Callable[[DeviceFacts], bool]) -> _Count:
@@ -37,12 +38,13 @@ def _claims_that(matches: Callable[[DeviceRequest], bool]) -> _Count:
     return count
 
 
-def _forms(request: DeviceRequest) -> Iterable[ExactRequest]:
+def _exact_requests(request: DeviceRequest) -> Iterable[ExactRequest]:
+    """Return a request, and its alternatives (firstAvailable)."""
     return (request, *request.alternatives)
 
 
 def _requests_capacity(request: DeviceRequest) -> bool:
-    return any(each.capacity is not None for each in _forms(request))
+    return any(each.capacity is not None for each in _exact_requests(request))
 
 
 _NOT_SCHEDULED = "their pods are not scheduled"

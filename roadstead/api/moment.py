@@ -53,14 +53,16 @@ def load_moment(
     on_progress: called repeatedly during the run.
     Raises InputError if inputs have changed, or if the run ends before.
     """
-    path, run = choose_run(run_folders(folder), None, None)
+    path, run = choose_run(run_folders(folder), seed=None, config=None)
     parent = path.absolute().parent
+    # The folder has the scenario and the record of its runs.
     simulation = recorded_simulation(parent, plugins)
     variant = simulation.recorded_variant(parent, run.name)
 
     def report(engine: Engine) -> None:
         on_progress(run.name, engine)
 
+    # The counts of its decisions are not reported.
     compiled_kernel = CompiledKernel(load(), DecisionCounts())
     moment = fleet_at(simulation.plan, variant, at_us, compiled_kernel, report)
     return RunMoment(

@@ -35,7 +35,11 @@ _SAMPLES: Final = "SELECT zone, metric, resource, value FROM samples"
 
 @dataclass(frozen=True, slots=True)
 class PlayedRun:
-    """A run. variant: its values as JSON, or its configuration. folder: of its tables, or None."""
+    """A run that ended.
+
+    variant: in a sweep, the combination of values, as JSON; else the name of the configuration.
+    folder: of its tables, None if they were not kept.
+    """
 
     variant: str
     seed: int
@@ -57,11 +61,11 @@ class RunGroup:
     @classmethod
     def of(cls, name: str, runs: Iterable[PlayedRun]) -> RunGroup:
         """Key runs by seed; also by their variant, if there are several."""
-        found = list(runs)
-        has_one_variant = len({each.variant for each in found}) == 1
+        listed = list(runs)
+        has_one_variant = len({each.variant for each in listed}) == 1
         return cls(
             name,
-            {each.seed if has_one_variant else (each.variant, each.seed): each for each in found},
+            {each.seed if has_one_variant else (each.variant, each.seed): each for each in listed},
         )
 
 
@@ -99,7 +103,7 @@ class Comparison:
 
     def document(self) -> dict[str, object]:
         """Return the JSON of `roadstead compare --format json`."""
-        found = [
+        metrics = [
             {
                 **asdict(each),
                 "difference": each.difference,
@@ -114,7 +118,7 @@ class Comparison:
             "confidence": 0.95,
             "left_out": self.left_out,
             "inputs": dict(self.inputs),
-            "metrics": found,
+            "metrics": metrics,
         }
 
     def to_arrow(self) -> Table:
@@ -129,10 +133,10 @@ class Comparison:
         }
         # Two confidence intervals: Student's t, and that of resampled pairs.
         for name in ("student", "bootstrap"):
-            bands: list[Band | None] = [getattr(each, name) for each in rows]
-            for end in ("low", "high"):
-                values = [None if band is None else getattr(band, end) for band in bands]
-                columns[f"{name}_{end}"] = column(values, FLOAT64)
+            intervals: list[Band | None] = [getattr(each, name) for each in rows]
+            for limit in ("low", "high"):
+                values = [None if each is None else getattr(each, limit) for each in intervals]
+                columns[f"{name}_{limit}"] = column(values, FLOAT64)
         columns["verdict"] = column([each.verdict for each in rows], STRING)
         return make_table(columns)
 
@@ -151,10 +155,10 @@ def compare_groups(a: RunGroup, b: RunGroup, inputs: Mapping[str, str] | None = 
 
 def compare_finished(a: RunGroup, b: RunGroup) -> Comparison:
     """Compare finished runs. Raises InputError without a pair."""
-    found = compare_groups(a, b)
-    if not found.differences:
+    comparison = compare_groups(a, b)
+    if not comparison.differences:
         raise InputError(f"has no run with the seed and values of one in {a.name}", source=b.name)
-    return found
+    return comparison
 
 
 def sweep_runs(rows: Iterable[SweepRow], output: Path | None) -> list[PlayedRun]:

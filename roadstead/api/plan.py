@@ -135,6 +135,7 @@ def make_plan(
 
         # Each process compares the code that it imports with these.
         plan = replace(plan, plugin_digests=digests_of(plan.plugins))
+    # Workers run only plugins whose results for a node depend on that node alone.
     if settings.workers and not any(map(worker_calls, profiles.values())):
         note(
             "workers: no plugin of this run answers node by node. The workers "

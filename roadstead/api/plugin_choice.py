@@ -74,24 +74,24 @@ class ChosenPlugins:
         return tuple(name for name in self.types if not _is_named(name, text))
 
 
-def choose_plugins(given: Sequence[str], text: str = "", directory: str = "") -> ChosenPlugins:
+def choose_plugins(options: Sequence[str], text: str = "", directory: str = "") -> ChosenPlugins:
     """Load the plugins of the options, and the installed plugins that a configuration names.
 
-    given: MODULE:CLASS, FILE.py:CLASS, or FILE.py for all plugins of the file. text: the
+    options: MODULE:CLASS, FILE.py:CLASS, or FILE.py for all plugins of the file. text: the
     configuration. directory: of the files and modules; by default the working directory. Raises
     InputError for a plugin that cannot be loaded, or that has the name of an in-tree plugin.
     """
-    directory = (directory or str(Path.cwd())) if given else ""
-    named = _installed_in(text) if text else {}
-    from_options = [path for each in given for path in _plugin_paths(each, directory)]
-    paths = tuple(dict.fromkeys([*from_options, *named.values()]))
+    directory = (directory or str(Path.cwd())) if options else ""
+    installed = _installed_in(text) if text else {}
+    from_options = [path for each in options for path in _plugin_paths(each, directory)]
+    paths = tuple(dict.fromkeys([*from_options, *installed.values()]))
     types = load_plugins(paths, directory)
     # OPTIONAL_POINTS: plugins that Roadstead has, and kube-scheduler 1.34 lacks.
     for name in types.keys() & (IN_TREE_POINTS.keys() | OPTIONAL_POINTS.keys()):
         raise InputError(
             "is the name of an in-tree plugin: choose another name", obj="plugin", value=f'"{name}"'
         )
-    for name, path in named.items():
+    for name, path in installed.items():
         if name not in types:
             raise InputError(
                 f'must have the name of its entry point, "{name}"',
@@ -101,16 +101,16 @@ def choose_plugins(given: Sequence[str], text: str = "", directory: str = "") ->
     return ChosenPlugins(paths, directory, types)
 
 
-def _plugin_paths(given: str, directory: str) -> tuple[str, ...]:
+def _plugin_paths(option: str, directory: str) -> tuple[str, ...]:
     """Return MODULE:CLASS of each plugin in a --plugin value. Raises InputError for a bare word."""
-    file, _, class_name = given.partition(":")
+    file, _, class_name = option.partition(":")
     if not file.endswith(".py"):
-        if not {":", "."} & set(given):
+        if not {":", "."} & set(option):
             rule = "must be MODULE:CLASS, or FILE.py for all plugins of a file"
-            raise InputError(rule, obj="plugin", value=cut_short(given))
-        return (given,)
-    found = plugins_of_file(file, directory)
-    return (f"{Path(file).stem}:{class_name}",) if class_name else found
+            raise InputError(rule, obj="plugin", value=cut_short(option))
+        return (option,)
+    all_of_file = plugins_of_file(file, directory)
+    return (f"{Path(file).stem}:{class_name}",) if class_name else all_of_file
 
 
 def _plugin_references(names: Iterable[str]) -> list[dict[str, str]]:
@@ -125,6 +125,7 @@ def load_with(chosen: ChosenPlugins, text: str | bytes, source: str) -> LoadedCo
 
 
 def _installed_in(text: str) -> dict[str, str]:
+    """Return the installed plugins that a configuration names: name → MODULE:CLASS."""
     return {name: path for name, path in installed_plugins().items() if _is_named(name, text)}
 
 

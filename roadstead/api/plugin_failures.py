@@ -24,9 +24,9 @@ def failure_notes(pending: Iterable[PendingPod], plugins: Sequence[str]) -> Iter
         failed = [] if each.reasons else [name for name in plugins if f'"{name}"' in each.message]
         for name in failed[:1]:
             pods.setdefault((name, each.message), []).append(each.pod)
-    for (name, message), of in pods.items():
-        more = f" and {len(of) - 1:,} more" if len(of) > 1 else ""
-        yield f"Plugin {name} failed for pod {of[0]}{more}: {message}"
+    for (name, message), failed_pods in pods.items():
+        more = f" and {len(failed_pods) - 1:,} more" if len(failed_pods) > 1 else ""
+        yield f"Plugin {name} failed for pod {failed_pods[0]}{more}: {message}"
 
 
 def simulated_failure_notes(folders: Iterable[Path]) -> Iterator[str]:

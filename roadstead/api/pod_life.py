@@ -16,8 +16,8 @@ from roadstead.simulator.replay import Moment
 class PodLife:
     """The result of `SimulationResult.why`.
 
-    story: the life of the pod, from the tables. moment: the time that is explained, None if the run
-    was not played again. unexplained: why it could not be played again, or "".
+    story: the life of the pod, from the tables. moment: the explanation, with its time; None if the
+    run was not played again. unexplained: why it could not be played again, or "".
     """
 
     story: PodStory
@@ -50,7 +50,7 @@ class PodLife:
 
     @property
     def explanation(self) -> PodExplanation | None:
-        """Node by node and plugin by plugin, at the bind or the given time; None if not played."""
+        """Node by node and plugin by plugin, at the bind or another time; None if not played."""
         return None if self.moment is None else PodExplanation((), self.moment.explanation)
 
     def document(self) -> dict[str, object]:

@@ -24,7 +24,8 @@ NAMES_MAX: Final = 5
 class StoredPod:
     """A row of the table `pods`; times are None for what did not occur.
 
-    number: of the pod within its run. pod_class: number of its class. ending: how it ended.
+    number: of the pod within its run. pod_class: number of its pod class, a row of the table
+    `classes`. ending: how it ended.
     """
 
     number: int
@@ -156,12 +157,12 @@ def read_story(folder: Path, run: str, name: str) -> PodStory:
 
 
 def _find(query: RunQuery, folder: Path, name: str) -> StoredPod:
-    kind, rest = kind_of(name)
-    values = {"name": name, "owner": f"{kind}/{rest}" if kind else name}
+    kind, bare_name = kind_of(name)
+    values = {"name": name, "owner": f"{kind}/{bare_name}" if kind else name}
     for where, problem in _MATCHES:
         sql = f"{_SELECT_POD}{where} ORDER BY number LIMIT {NAMES_MAX + 1}"
-        given = {key: value for key, value in values.items() if f"${key}" in where}
-        rows = list(query.execute(sql, given).rows)
+        parameters = {name: value for name, value in values.items() if f"${name}" in where}
+        rows = list(query.execute(sql, parameters).rows)
         if len(rows) == 1:
             return StoredPod(*rows[0])  # type: ignore[arg-type]
         if rows:
@@ -175,9 +176,9 @@ def _find(query: RunQuery, folder: Path, name: str) -> StoredPod:
 def _group_equal(rows: Sequence[tuple[object, ...]]) -> tuple[Attempts, ...]:
     """Merge consecutive rows of `_ATTEMPTS` that differ only in time."""
     attempts = []
-    for same, group in groupby(rows, key=lambda row: row[1:]):
+    for all_but_time, group in groupby(rows, key=lambda row: row[1:]):
         times = [cast("int", row[0]) for row in group]
         attempts.append(
-            Attempts(times[0], times[-1], len(times), *(str(each or "") for each in same))
+            Attempts(times[0], times[-1], len(times), *(str(each or "") for each in all_but_time))
         )
     return tuple(attempts)

@@ -1,4 +1,9 @@
-"""Runs of the product's own actors in a sweep (`roadstead stress`), each with its metrics."""
+"""Runs of the product's own actors in a sweep (`roadstead stress`), each with its metrics.
+
+A study is what a sweep runs: it has parameters, such as the number of schedulers, and metrics
+(`roadstead.lab.studies`). This one measures also by how much the score of the best node exceeded
+that of the chosen node, on average (`score_regret`).
+"""
 
 from __future__ import annotations
 
@@ -42,13 +47,13 @@ def product_runs(shared: Mapping[str, Plain]) -> RunTask:
         settings: sections of the settings of every run.
         inputs: of the user (`encode_inputs`); None to generate those of a scenario.
     Keys of a task:
-        values: of the study's parameters.
+        values: of the study's parameters, by name.
         seed: of the run.
         journal: folder of the journal; "" to delete it after the run.
     The result of a task is the metrics of its run.
     """
-    given = shared["inputs"]
-    inputs = None if given is None else decode_inputs(given)
+    encoded = shared["inputs"]
+    inputs = None if encoded is None else decode_inputs(encoded)
     sections = cast("Mapping[str, object]", shared["settings"])
     return _ProductRuns(str(shared["engine"]), sections, inputs, open_launcher())
 
@@ -140,7 +145,7 @@ def settings_of(
     """
     mode, schedulers = str(values["mode"]), int(values["schedulers"])
     is_partitioned = mode == "partitioned"
-    given: dict[str, object] = {
+    overrides: dict[str, object] = {
         "runtime": "ray" if engine == "ray" else "inline",
         "seed": seed,
         "journal": journal,
@@ -152,17 +157,18 @@ def settings_of(
     if is_partitioned:
         # Settings refuse fewer partitions than schedulers, but a sweep varies both independently:
         # raise the number rather than leave out the combination.
-        given["partitions"] = max(int(values["partitions"]), schedulers, 2)
+        overrides["partitions"] = max(int(values["partitions"]), schedulers, 2)
     # Mode exact always reads the current state, so settings refuse a staleness with it.
     if values["staleness_s"] and mode != "exact":
-        given["staleness_s"] = values["staleness_s"]
+        overrides["staleness_s"] = values["staleness_s"]
     if is_partitioned:
-        given["partition_policy"] = values["partition_policy"]
+        overrides["partition_policy"] = values["partition_policy"]
     if values["decision_job_s"] or values["decision_task_s"]:
-        # As in Omega, a job has tasks, here pods. Batch and service jobs get the same times.
+        # Simulated decision times for each job, and for each of its tasks (Omega), which are pods.
+        # Batch and service jobs get the same times.
         time = {"job_s": values["decision_job_s"], "task_s": values["decision_task_s"]}
-        given["decision_time"] = {"batch": time, "service": time}
-    return load_settings(overrides=given, source="stress")
+        overrides["decision_time"] = {"batch": time, "service": time}
+    return load_settings(overrides=overrides, source="stress")
 
 
 def _violations(journal: Path) -> tuple[int, int]:

@@ -54,22 +54,22 @@ class RunRequest:
         return make_plan(settings, config, cluster, note), (*config.digests(), *digests)
 
     def _settings(self) -> tuple[Settings, tuple[InputDigest, ...]]:
-        given: dict[str, object] = {"seed": self.seed, "runtime": self.runtime}
+        arguments: dict[str, object] = {"seed": self.seed, "runtime": self.runtime}
         digests: tuple[InputDigest, ...] = ()
         if self.settings is None and self.moment is not None:
-            overrides = {name: value for name, value in given.items() if value is not None}
+            overrides = {name: value for name, value in arguments.items() if value is not None}
             settings = self.moment.settings.model_copy(update=overrides)
         elif self.settings is None:
-            settings = load_settings(overrides=given, overrides_source=ARGUMENTS)
+            settings = load_settings(overrides=arguments, overrides_source=ARGUMENTS)
         elif isinstance(self.settings, Mapping):
             text = document_text(self.settings, "settings")
             digests = (InputDigest("settings", hashlib.sha256(text.encode()).hexdigest()),)
             settings = load_settings(
-                text, source="settings", overrides=given, overrides_source=ARGUMENTS
+                text, source="settings", overrides=arguments, overrides_source=ARGUMENTS
             )
         else:
             path = Path(os.fspath(self.settings))
-            settings = load_settings_file(path, overrides=given, overrides_source=ARGUMENTS)
+            settings = load_settings_file(path, overrides=arguments, overrides_source=ARGUMENTS)
             digests = (digest_of_file(path),)
         check_journal(settings)
         if "runtime" not in settings.model_fields_set:

@@ -1,4 +1,8 @@
-"""Checks of simulated runs, by their tables alone."""
+"""Checks of simulated runs, by their tables alone.
+
+docs/simulate.md explains the tables and their columns. This module reads their rows;
+`roadstead.invariants.simulated_run` checks them.
+"""
 
 from __future__ import annotations
 
@@ -126,8 +130,8 @@ def _names(text: object) -> list[str]:
 
 
 def _pod(row: tuple[object, ...]) -> PodRow:
-    number, uid, pod_class, created_us, bound_us, started_us, ended_us, *more = row
-    ending, node, namespace, name, owner, first_tried_us, waited_us = more
+    number, uid, pod_class, created_us, bound_us, started_us, ended_us, *last_columns = row
+    ending, node, namespace, name, owner, first_tried_us, waited_us = last_columns
     return PodRow(
         cast("int", number),
         str(uid),
@@ -147,8 +151,8 @@ def _pod(row: tuple[object, ...]) -> PodRow:
 
 
 def _device(row: tuple[object, ...]) -> DeviceRow:
-    driver, pool, device, slice_name, node, *amounts = row
-    capacity, consumes, counters = (json.loads(str(each)) for each in amounts)
+    driver, pool, device, slice_name, node, *mappings = row
+    capacity, consumes, counters = (json.loads(str(each)) for each in mappings)
     device_id = str(driver), str(pool), str(device)
     return DeviceRow(
         device_id, str(slice_name), cast("str | None", node), capacity, consumes, counters

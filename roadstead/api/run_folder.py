@@ -5,7 +5,8 @@ FOLDER/run.json                runs, digests of all inputs, versions
 FOLDER/inputs/                 copies of the inputs, see `roadstead.api.input_copies`
 FOLDER/compare.json            with several configurations: their paired differences
 FOLDER/NAME/TABLE/part-*       tables of one run
-FOLDER/NAME/summary.json       its figures; written last, so such a run is finished
+FOLDER/NAME/summary.json       its figures, such as numbers of pods; written last, so a run that
+                               has it is finished
 
 A run of `roadstead sweep --tables` is such a folder NAME, without the files of FOLDER.
 """
@@ -33,7 +34,7 @@ REPORT_FILE: Final = "report.html"
 COMPARISON_FILE: Final = "compare.json"
 INPUTS_FOLDER: Final = "inputs"
 DOCUMENT_FILE: Final = f"{INPUTS_FOLDER}/scenario.json"
-"""The scenario with the keys of those that it extends."""
+"""The document of the scenario, with the keys that it inherits (`extends`)."""
 
 UNFINISHED: Final = ".unfinished"
 """Suffix of a file that is being written."""
@@ -62,9 +63,10 @@ class RecordedRun(_Record):
 
 
 class StoredInput(_Record):
-    """A file that the scenario names. place: in its document. name: relative to its directory.
+    """A file that the scenario names.
 
-    copied_to: relative to the folder of the runs; "" if it is too large.
+    place: path in its document, as fleet[0].trace. name: relative to the scenario's directory.
+    copied_to: relative to the folder of the runs; "" if the file is too large to be copied.
     """
 
     place: str
@@ -153,13 +155,13 @@ def recorded_scenario(folder: Path, record: RunRecord) -> ScenarioFile:
     stored: dict[str, list[Path]] = {}
     names: dict[Path, str] = {}
     for each in record.files:
-        found = folder / each.copied_to if each.copied_to else directory / each.name
-        if not each.copied_to and not found.is_file():
+        path_now = folder / each.copied_to if each.copied_to else directory / each.name
+        if not each.copied_to and not path_now.is_file():
             digest = record.inputs.get(each.name, "unknown")
             problem = f"does not exist; it was too large for a copy in {folder} (SHA-256 {digest})"
-            raise InputError(problem, source=str(found))
-        stored.setdefault(each.place, []).append(found)
-        names[found] = each.name
+            raise InputError(problem, source=str(path_now))
+        stored.setdefault(each.place, []).append(path_now)
+        names[path_now] = each.name
     main = SourceText(str(path), text, directory)
     return restored_scenario(_document(folder), main, stored, names)
 
@@ -217,10 +219,10 @@ def run_folders(folder: Path) -> list[tuple[Path, RecordedRun]]:
             # Not validated: the name is for display, and no record refers to it.
             return [(folder, RecordedRun.model_construct(name=path.name, config=config, seed=seed))]
         runs = read_record(path.parent).runs
-        found = [(folder, each) for each in runs if each.name == path.name]
+        with_tables = [(folder, each) for each in runs if each.name == path.name]
     else:
         runs = read_record(folder).runs
-        found = [(folder / each.name, each) for each in runs if (folder / each.name).is_dir()]
-    if not found:
+        with_tables = [(folder / each.name, each) for each in runs if (folder / each.name).is_dir()]
+    if not with_tables:
         raise InputError("has no run with tables yet", source=str(folder))
-    return found
+    return with_tables

@@ -1,5 +1,7 @@
 """SQL over the tables of simulated runs. The only module that imports duckdb.
 
+The table of a run is a folder of parts, files of Parquet; the tables of several runs form one view.
+
 A user may have copied the statement from elsewhere, and the tables may be another user's. So a
 statement may read these tables and nothing else, and has a bounded amount of memory.
 """

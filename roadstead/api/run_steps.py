@@ -11,6 +11,7 @@ from roadstead.facts.pod import Pod
 from roadstead.inputs.loaded import Loaded
 from roadstead.protocol.errors import InputError
 from roadstead.report.node_use import node_use
+from roadstead.report.paths import JOURNAL_FOLDER
 from roadstead.report.result import InputDigest, Json, NodeUse, RunResult, installed_versions
 from roadstead.run import Launcher, Progress, RunOutcome, RunPlan
 
@@ -75,7 +76,7 @@ def write_result(
     from roadstead.report.output import write_output
 
     settings = dict(result.settings)
-    if plan.settings.journal == directory / "journal":
+    if plan.settings.journal == directory / JOURNAL_FOLDER:
         # The default place is not recorded: a run in another directory has the same settings.
         settings["journal"] = None
     complete = replace(

@@ -10,7 +10,14 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from roadstead.api.config_source import Document, document_text
-from roadstead.api.scenario_entries import Duration, Entry, Fleet, Object, Workload, given
+from roadstead.api.scenario_entries import (
+    Duration,
+    Entry,
+    Fleet,
+    Object,
+    Workload,
+    without_none,
+)
 from roadstead.api.scenario_plan import plan_of
 from roadstead.config.errors import ConfigError
 from roadstead.config.scenario.read import (
@@ -63,7 +70,7 @@ class Scenario:
         limits: Object | None = None,
         description: str | None = None,
     ) -> None:
-        keys = given(
+        keys = without_none(
             fleet=fleet,
             workload=workload,
             events=events,
@@ -79,9 +86,9 @@ class Scenario:
             seeds=seeds,
             limits=limits,
         )
-        metadata = given(name=name, description=description)
-        head = {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata}
-        self._file = _read_mapping({**head, **keys})
+        metadata = without_none(name=name, description=description)
+        required = {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata}
+        self._file = _read_mapping({**required, **keys})
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Scenario:
@@ -107,6 +114,8 @@ class Scenario:
 
         Raises InputError if it extends a scenario of another directory, so that there is none.
         """
+        # The file of this scenario, and by key the file that has the key: this one, or an extended
+        # one.
         main = self._file.main
         for key, origin in self._file.origins.items():
             if origin.directory.resolve() != main.directory.resolve():
@@ -158,9 +167,9 @@ def scenario_file(scenario: ScenarioSource) -> ScenarioFile:
 
 
 def _of_file(file: ScenarioFile) -> Scenario:
-    found = object.__new__(Scenario)
-    found._file = file
-    return found
+    scenario = object.__new__(Scenario)
+    scenario._file = file
+    return scenario
 
 
 def _read_mapping(document: Mapping[str, object]) -> ScenarioFile:
@@ -189,9 +198,9 @@ def _with_text(file: ScenarioFile, source: str) -> ScenarioFile:
 
 def _document_of(file: ScenarioFile) -> dict[str, object]:
     """Return the whole document of a scenario: it extends no other, but has its keys."""
-    found: dict[str, object] = json.loads(json.dumps(dict(file.document)))
-    found.pop("extends", None)
-    return found
+    document: dict[str, object] = json.loads(json.dumps(dict(file.document)))
+    document.pop("extends", None)
+    return document
 
 
 def _plain_mapping(values: Mapping[str, object]) -> dict[str, object]:

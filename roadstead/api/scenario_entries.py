@@ -46,11 +46,11 @@ class Entry:
 
     def document(self) -> dict[str, object]:
         """Return the entry as in the document of a scenario."""
-        found: dict[str, object] = json.loads(self._text)
-        return found
+        entry: dict[str, object] = json.loads(self._text)
+        return entry
 
 
-def given(**keys: object) -> dict[str, object]:
+def without_none(**keys: object) -> dict[str, object]:
     """Return the arguments that are not None."""
     return {key: value for key, value in keys.items() if value is not None}
 
@@ -67,7 +67,7 @@ class Fleet(Entry):
         name: str | None = None,
     ) -> Fleet:
         """Nodes of one shape, such as `cpu-16` or `gpu-8xA100`, spread over zones."""
-        return Fleet({"generate": given(nodes=nodes, shape=shape, zones=zones, name=name)})
+        return Fleet({"generate": without_none(nodes=nodes, shape=shape, zones=zones, name=name)})
 
     @staticmethod
     def manifests(*files: FilePath) -> Fleet:
@@ -94,7 +94,7 @@ class Workload(Entry):
         name: str | None = None,
     ) -> Workload:
         """The pods of a trace, with their own arrivals and lifetimes."""
-        keys = given(rate=rate, sample=sample, start_from=start_from, shift=shift, name=name)
+        keys = without_none(rate=rate, sample=sample, start_from=start_from, shift=shift, name=name)
         return Workload({"trace": os.fspath(file), **keys})
 
     @staticmethod
@@ -117,7 +117,7 @@ class Workload(Entry):
         pods: a template, or choices as in the document (`template`, `weight`, `gang`). duration:
         how long each runs.
         """
-        times = given(
+        times = without_none(
             poisson=poisson,
             every=every,
             burst=burst,
@@ -128,7 +128,9 @@ class Workload(Entry):
             count=count,
         )
         choices = pods if _is_list(pods) else [{"template": pods}]
-        return Workload({**given(name=name, duration=duration), "arrivals": times, "pods": choices})
+        return Workload(
+            {**without_none(name=name, duration=duration), "arrivals": times, "pods": choices}
+        )
 
     @staticmethod
     def deployment(
@@ -213,4 +215,4 @@ def _is_list(value: object) -> bool:
 
 def _controller(key: str, arguments: Mapping[str, object]) -> Workload:
     """Return the entry of a controller. arguments: those of its method."""
-    return Workload({key: given(**arguments)})
+    return Workload({key: without_none(**arguments)})

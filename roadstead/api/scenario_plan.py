@@ -15,10 +15,10 @@ from roadstead.simulator.scenario import CompiledScenario, SchedulerConfigText
 def load_scenario_plan(
     path: Path, plugins: Sequence[str] = ()
 ) -> tuple[CompiledScenario, ChosenPlugins]:
-    """Read and compile a scenario. plugins: as for `--plugin`; installed ones are found by name.
+    """Read and compile a scenario; return it with its plugins. Nothing of it has run.
 
-    If the scenario has no configuration, the plugins are added to the default one. Raises
-    InputError; nothing of the scenario has run.
+    plugins: as for `--plugin`; installed ones are found by name. If the scenario has no
+    configuration, the plugins are added to the default one. Raises InputError.
     """
     return plan_of(load_scenario(path), plugins)
 

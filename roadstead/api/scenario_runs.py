@@ -27,7 +27,7 @@ from roadstead.simulator.scenario import CompiledScenario
 from roadstead.sweeps.functions import RunTask
 from roadstead.sweeps.tasks import Plain
 
-ON_NODES: Final = (
+PLUGIN_REMEDY: Final = (
     "install its package on each node, or pack it with roadstead cluster pack --plugin-file"
 )
 """What to do about a plugin that a process cannot load."""
@@ -88,15 +88,16 @@ class _ScenarioRuns:
             return plan_of(vary(self.file, values), plugins, self.plugin_dir)
         except InputError as error:
             # The process that started the sweep has loaded its plugins: this one lacks them.
-            hint = f"{error.rule}; {ON_NODES}" if error.obj == "plugin" else error.rule
+            hint = f"{error.rule}; {PLUGIN_REMEDY}" if error.obj == "plugin" else error.rule
             raise InputError(
                 hint, source=error.source, obj=error.obj, field=error.field, value=error.value
             ) from error
 
 
 def _play(plan: CompiledScenario, variant: Variant, folder: Path | None) -> dict[str, float]:
-    # The code is loaded once in a process; `DecisionCounts` has the pods that it decides.
+    # The code is loaded once in a process. The counts of its decisions are not reported.
     compiled_kernel = CompiledKernel(load(), DecisionCounts())
+    # Computes the metrics while the run is played, with or without tables.
     recorder = MetricsRecorder(plan)
     if folder is None:
         play_to_horizon(

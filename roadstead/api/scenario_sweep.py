@@ -1,4 +1,10 @@
-"""The steps of a sweep of a scenario that the command line and the Python API share."""
+"""The steps of a sweep of a scenario that the command line and the Python API share.
+
+    ScenarioSweep, the combinations and seeds ──► PreparedSweep, compiled and checked
+    ──► tasks, one for each run ──► rows, the metrics of each run ──► files
+
+The tasks are carried out in this process or others (`roadstead.sweeps.carry_out`).
+"""
 
 from __future__ import annotations
 
@@ -73,13 +79,13 @@ def sweep_of(file: ScenarioFile, axes: Sequence[Axis], seeds: int | None) -> Sce
     keys = [each.key for each in axes]
     if repeated := next((key for key in keys if keys.count(key) > 1), None):
         raise InputError("is varied twice", source="--vary", field=repeated)
-    found = [(each.key, each.values) for each in axes]
+    varied = [(each.key, each.values) for each in axes]
     configs = configs_of(file)
     if len(configs) > 1 and not any(key.split(".")[0] in (CONFIG, "scheduler") for key in keys):
-        found.append((CONFIG, tuple(configs)))
+        varied.append((CONFIG, tuple(configs)))
     # The scenario has a list of seeds; the option is a number of them.
     chosen_seeds = tuple(range(seeds)) if seeds is not None else tuple(file.scenario.seeds)
-    planned = ScenarioSweep(file.scenario.metadata.name, tuple(found), chosen_seeds)
+    planned = ScenarioSweep(file.scenario.metadata.name, tuple(varied), chosen_seeds)
     planned.check()
     return planned
 
@@ -88,8 +94,9 @@ def sweep_of(file: ScenarioFile, axes: Sequence[Axis], seeds: int | None) -> Sce
 class PreparedSweep:
     """A sweep whose combinations were compiled.
 
-    plugins: dotted paths of each combination's, in order; digests: (module, SHA-256) of each.
-    plugin_dir: as in `RunPlan`. inputs: SHA-256 of all files, by name. notes: on the scenario.
+    planned: its combinations and seeds. plugins: dotted paths of each combination's, in order;
+    digests: (module, SHA-256) of each. plugin_dir: as in `RunPlan`. inputs: SHA-256 of all files,
+    by name. notes: on the scenario.
     """
 
     file: ScenarioFile
@@ -118,10 +125,10 @@ def prepare_sweep(
     files = FileDigests()
     for values in planned.combinations():
         varied = vary(file, values)
-        plan, found = plan_of(varied, (*plugins, *plugins_of(values)))
+        plan, loaded = plan_of(varied, (*plugins, *plugins_of(values)))
         notes |= dict.fromkeys(plan.notes)
         inputs |= {each.name: each.sha256 for each in files.of(varied)}
-        chosen.append((found.paths, digests_of(found.paths)))
+        chosen.append((loaded.paths, digests_of(loaded.paths)))
     inputs |= {f"plugin {name}": digest for _, each in chosen for name, digest in each}
     if folder.output is not None and not folder.is_resumed:
         refuse_unfinished(folder.output / RESULTS_FILE_NAME)
@@ -157,6 +164,7 @@ def run_sweep(
     """
     planned, output = prepared.planned, prepared.folder.output
     has_tables = output is not None and prepared.folder.has_tables
+    # As data that other processes can read.
     scenario = packed(prepared.file)
     shared: dict[str, Plain] = {
         "scenario": cast("Plain", scenario),
@@ -176,11 +184,11 @@ def _tasks(prepared: PreparedSweep) -> tuple[dict[str, Plain], ...]:
     output, seeds = prepared.folder.output, len(prepared.planned.seeds)
     has_tables = output is not None and prepared.folder.has_tables
     folder = output.resolve() if has_tables and output is not None else Path()
-    found: list[dict[str, Plain]] = []
+    tasks: list[dict[str, Plain]] = []
     for index, (values, seed) in enumerate(prepared.planned.runs()):
         combination = index // seeds
         digests: list[Plain] = [list(each) for each in prepared.digests[combination]]
-        found.append(
+        tasks.append(
             {
                 "values": cast("Plain", values),
                 "seed": seed,
@@ -189,7 +197,7 @@ def _tasks(prepared: PreparedSweep) -> tuple[dict[str, Plain], ...]:
                 "digests": digests,
             }
         )
-    return tuple(found)
+    return tuple(tasks)
 
 
 @contextmanager

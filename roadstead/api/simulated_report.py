@@ -18,15 +18,18 @@ from roadstead.report.simulated_plots import EVENTS_MAX, RUNS_MAX, SampledRun
 from roadstead.simulator.summary import RunSummary
 
 HEADS = ("run", "pods", "bound", "pending", "running", "ended", "p50", "p90", "p99", "max")
-"""Heads of a summary's columns; the last four are quantiles of the waits."""
+"""Heads of a summary's columns; the last four are quantiles of the pods' waits for their bind."""
 SAMPLES = """SELECT metric, resource, time_us, value FROM samples
 WHERE zone = '' AND metric IN ('running', 'pending', 'allocatable', 'requested', 'fragmentation')
 ORDER BY time_us"""
 EVENTS = """SELECT time_us, what, arg_min(subject, number), arg_min(detail, number), count(*)
 FROM (SELECT *, row_number() OVER () AS number FROM events)
 WHERE $evictions OR what NOT LIKE '%evict%'
-GROUP BY time_us, what ORDER BY time_us, min(number) LIMIT $most"""
-"""Events of one kind at one time are one: a lost zone is not an event for each of its nodes."""
+GROUP BY time_us, what ORDER BY time_us, min(number) LIMIT $count_max"""
+"""The first events, with how often each occurred.
+
+Events of one kind at one time are one: a lost zone is not an event for each of its nodes.
+"""
 
 
 def wait_text(us: float) -> str:
@@ -74,10 +77,10 @@ def drawn_runs(runs: Sequence[tuple[Path, RecordedRun]]) -> list[tuple[Path, Rec
     """Choose the runs that plots show: as many of each configuration, with the first seeds."""
     counts: Counter[str] = Counter()
     ranked = []
-    for place, (_, run) in enumerate(runs):
-        ranked.append((counts[run.config], place))
+    for index, (_, run) in enumerate(runs):
+        ranked.append((counts[run.config], index))
         counts[run.config] += 1
-    return [runs[place] for place in sorted(place for _, place in sorted(ranked)[:RUNS_MAX])]
+    return [runs[index] for index in sorted(index for _, index in sorted(ranked)[:RUNS_MAX])]
 
 
 def sampled_run(path: Path, name: str) -> SampledRun:
@@ -88,13 +91,14 @@ def sampled_run(path: Path, name: str) -> SampledRun:
         sample = cast("int", time_us), cast("float", value)
         samples[str(metric), str(resource)].append(sample)
     events = tuple(_events(query, EVENTS_LISTED + 1, has_evictions=True))
+    # Events that the plots mark: evictions are too many.
     marks = tuple(_events(query, EVENTS_MAX + 1, has_evictions=False))
     return SampledRun(name, samples, events, marks)
 
 
-def _events(query: RunQuery, most: int, *, has_evictions: bool) -> Iterator[tuple[int, str]]:
+def _events(query: RunQuery, count_max: int, *, has_evictions: bool) -> Iterator[tuple[int, str]]:
     """Yield the time and text of the first events."""
-    values = {"most": most, "evictions": has_evictions}
+    values = {"count_max": count_max, "evictions": has_evictions}
     for time_us, what, subject, detail, count in query.execute(EVENTS, values).rows:
         # Shown to the millisecond.
         at_us, others = cast("int", time_us), cast("int", count) - 1

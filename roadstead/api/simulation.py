@@ -67,8 +67,8 @@ class RunTables(Mapping[str, "Table"]):
 class SimulationResult:
     """The result of `simulate`.
 
-    directory: of the files; a temporary one is removed with the result. summaries: figures by name
-    of the run. notes: on the scenario.
+    directory: of the files; a temporary one is removed with the result. summaries: figures of each
+    run, such as numbers of pods and waits, by the name of the run. notes: on the scenario.
     """
 
     directory: Path

@@ -71,19 +71,19 @@ class Simulation:
 
         seed: in place of all seeds.
         """
-        plan, chosen, found = self.plan, self.chosen, dict[str, Variant]()
+        plan, chosen, variants = self.plan, self.chosen, dict[str, Variant]()
         configs = [(each.text, each.name) for each in plan.configs] or [("", "")]
         # Two configurations may have the same name; the runs of the second begin with NAME.2.
         uses = Counter[str]()
         for text, config in configs:
-            stem = config.replace("/", "_") or "default"
-            uses[stem] += 1
-            stem += f".{uses[stem]}" if uses[stem] > 1 else ""
+            prefix = config.replace("/", "_") or "default"
+            uses[prefix] += 1
+            prefix += f".{uses[prefix]}" if uses[prefix] > 1 else ""
             for each in plan.seeds if seed is None else (seed,):
-                found[f"{stem}-{each}"] = Variant(
+                variants[f"{prefix}-{each}"] = Variant(
                     each, text, config, chosen.paths, chosen.directory
                 )
-        return found
+        return variants
 
     def recorded_variants(self, folder: Path) -> dict[str, Variant]:
         """Return the runs that a folder records."""
@@ -150,9 +150,9 @@ def prepare_folder(
 
     Raises InputError if it holds something else, or results that must be kept.
     """
-    found = entries(folder)
+    present = entries(folder)
     if is_resumed:
-        if not found:
+        if not present:
             raise InputError("holds no runs to continue", source=str(folder))
         record = read_record(folder)
         check_inputs(folder, record, simulation.inputs, simulation.plugins, installed_versions())
@@ -161,15 +161,15 @@ def prepare_folder(
             raise InputError("holds other runs than these", source=str(folder), value=names)
         return
     # `roadstead schedule` writes a run.json, too.
-    if found and not {RECORD_FILE, SCENARIO_FILE} <= {each.name for each in found}:
+    if present and not {RECORD_FILE, SCENARIO_FILE} <= {each.name for each in present}:
         raise InputError("holds other files; name a new directory", source=str(folder))
-    if found and not may_replace:
+    if present and not may_replace:
         problem = "holds the results of a run (--force replaces them, --resume continues)"
         raise InputError(problem, source=str(folder))
-    if found:
-        _check_replaceable(folder, found)
+    if present:
+        _check_replaceable(folder, present)
     try:
-        if found:
+        if present:
             shutil.rmtree(folder)
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -179,12 +179,12 @@ def prepare_folder(
     write_record(folder, record, simulation.file.main.text)
 
 
-def _check_replaceable(folder: Path, found: Sequence[Path]) -> None:
+def _check_replaceable(folder: Path, present: Sequence[Path]) -> None:
     """Raise InputError if a folder of runs holds anything else: no file of the user is removed."""
     files = RECORD_FILE, SCENARIO_FILE, REPORT_FILE, COMPARISON_FILE, INPUTS_FOLDER
     own = {*files, *(run.name for run in read_record(folder).runs)}
     others = sorted(
-        each.name for each in found if each.name not in own and each.suffix != UNFINISHED
+        each.name for each in present if each.name not in own and each.suffix != UNFINISHED
     )
     if others:
         problem = f"holds other files ({cut_short(others[0])}); name a new directory"
@@ -201,12 +201,13 @@ def play_all(
 ) -> Iterator[RunSummary]:
     """Play the runs one after the other, and yield their figures; finished ones are only read.
 
-    A run whose tables are incomplete is played from its start: the parts that exist are compared,
-    the others written. also: a further recorder of each run. on_note: called before
-    the kernel is compiled. Raises PartDiffersError, LimitExceededError, QueueFullError, and
-    InputError if a file cannot be written.
+    A run whose tables are incomplete is played from its start: the parts (files) of tables that
+    exist are compared with the new ones, and the missing parts are written. also: a recorder that
+    receives each event of a run, besides that of the tables. on_note: called before the kernel is
+    compiled. Raises PartDiffersError, LimitExceededError, QueueFullError, and InputError if a file
+    cannot be written.
     """
-    # One for all runs: loading takes long. `DecisionCounts` has the pods that it decides.
+    # One for all runs: loading takes long. The counts of its decisions are not reported.
     compiled_kernel = CompiledKernel(load(on_note), DecisionCounts())
     for name, variant in variants.items():
         path = folder / name

@@ -49,7 +49,7 @@ COUNT_MAX = 10_000
 
 @dataclass(frozen=True, slots=True)
 class SweepPoint:
-    """A combination of values. runs: their number, one for each seed. metrics: of these runs."""
+    """A combination of values. runs: number of its runs, one a seed. metrics: over these runs."""
 
     values: Values
     runs: int
@@ -58,7 +58,7 @@ class SweepPoint:
 
 @dataclass(frozen=True, slots=True)
 class SweepJobs:
-    """Place of the runs of a sweep. count: of runs at a time. ray_address: as for `sweep`."""
+    """Processes of a sweep. count: runs at a time. ray_address: as for `sweep`."""
 
     count: int | None
     ray_address: str | None
@@ -131,9 +131,9 @@ def sweep(
     seeds: their number, in place of the scenario's. plugin: of all runs, as of `--plugin`. jobs:
     runs at a time, by default one; more start processes. ray_address: HOST:PORT or auto, a Ray
     cluster whose nodes play the runs, by default one for each free CPU; local is a Ray of this
-    call's own. output, tables, resume: as the flags. progress: called with the numbers of runs.
-    Raises InputError for invalid input, RoadsteadError if a run fails; with `output` the runs that
-    ended are kept.
+    call's own. output, tables, resume: as the flags. progress: called with the numbers of runs that
+    are done, running and lost. Raises InputError for invalid input, RoadsteadError if a run fails;
+    with `output` the runs that ended are kept.
     """
     check_count("seeds", seeds)
     if not isinstance(vary, Mapping | None):
@@ -144,8 +144,8 @@ def sweep(
         file, [axis_of(file, key, each) for key, each in (vary or {}).items()], seeds
     )
     plugins = (plugin,) if isinstance(plugin, str) else tuple(plugin)
-    jobs_of = SweepJobs(jobs, ray_address)
-    prepared, rows = play_sweep(file, planned, plugins, jobs_of, folder, progress)
+    sweep_jobs = SweepJobs(jobs, ray_address)
+    prepared, rows = play_sweep(file, planned, plugins, sweep_jobs, folder, progress)
     if folder.output is not None:
         write_sweep_report(folder.output, prepared, rows)
     return SweepResult(tuple(rows), folder.output, prepared)

@@ -31,8 +31,8 @@ FIELD_OF_SPECS: Final = "POD_OR_WORKLOAD"
 class FitLimits:
     """Limits of a `fit`; None for the default.
 
-    is_total: count the given pending pods of the specs, too. max_changes: changes of the pod to
-    try; 0 for none.
+    is_total: count the given pending pods of the specs, too. max_changes: how many changes of the
+    pod that would make it fit are reported; 0 for none.
     """
 
     is_total: bool = False
@@ -73,12 +73,12 @@ def fit_pods(
         rule = f"must name 1 to {SPECS_MAX} pods or workloads"
         raise InputError(rule, field=FIELD_OF_SPECS, value=cut_short(tuple(specs)))
     named = [(each, *_split_ratio(each)) for each in specs]
-    found = tuple(
-        CountedSpec(given, find_created(loaded, name).pod, ratio) for given, name, ratio in named
+    counted = tuple(
+        CountedSpec(spec, find_created(loaded, name).pod, ratio) for spec, name, ratio in named
     )
     replicas, changes = limits.max_replicas, limits.max_changes
     question = FitQuestion(
-        found,
+        counted,
         limits.is_total,
         REPLICAS_MAX if replicas is None else replicas,
         CHANGES_SHOWN if changes is None else changes,

@@ -18,10 +18,11 @@ from roadstead.facts.pod_groups import GroupKey, group_key
 from roadstead.placements import Placements
 from roadstead.protocol.status import SUCCESS, Status, unschedulable
 
-Missing = Callable[[PodFacts], int]
+MissingMembers = Callable[[PodFacts], int]
 """How many pods of a pod's gang must still be bound; 0 for a pod without a gang."""
 
 BindRefusal = tuple[RejectCause, Status]
+"""The cause, and the status of the filters; SUCCESS if the cause is none of them."""
 
 RequestCheck = Callable[[BindRequest, int], BindRefusal | None]
 """(request, number of others placed before it) -> why it cannot be committed; None if it can."""
@@ -36,13 +37,13 @@ def refused_groups(
     requests: Sequence[BindRequest],
     placements: Placements,
     refusal_of: RequestCheck,
-    missing: Missing,
+    missing_members: MissingMembers,
 ) -> dict[str, BindRefusal]:
     """Return, by token, refusals for the requests of groups that cannot be committed.
 
     `placements` are restored afterwards.
     """
-    required = _required_counts(requests, missing)
+    required = _required_counts(requests, missing_members)
     refused: dict[str, BindRefusal] = {}
     left_out: set[_Group] = set()
     while len(left_out) < len(required):
@@ -56,11 +57,13 @@ def refused_groups(
     return refused
 
 
-def _required_counts(requests: Sequence[BindRequest], missing: Missing) -> dict[_Group, int]:
+def _required_counts(
+    requests: Sequence[BindRequest], missing_members: MissingMembers
+) -> dict[_Group, int]:
     """Return how many pods of each group must be committed; omit groups that need none."""
-    # Once for each gang, because `missing` looks at all pods.
+    # Once for each gang, because `missing_members` looks at all pods.
     gangs = {key: r.facts for r in requests if (key := group_key(r.facts)) is not None}
-    counts = {key: missing(facts) for key, facts in gangs.items()}
+    counts = {key: missing_members(facts) for key, facts in gangs.items()}
     required: dict[_Group, int] = {key: needed for key, needed in counts.items() if needed}
     required |= Counter(each.transaction for each in requests if each.transaction)
     return required
@@ -125,13 +128,13 @@ def _group_refusals(
         for each in reversed(requests)
         if each.token in refusals and each.transaction in too_few
     }
-    found: dict[str, BindRefusal] = {}
+    refused_in_groups: dict[str, BindRefusal] = {}
     for each in requests:
         if each.token in refusals and too_few.intersection(_groups(each)):
-            found[each.token] = refusals[each.token]
+            refused_in_groups[each.token] = refusals[each.token]
         elif each.transaction in first_refusal:
             text = first_refusal[each.transaction]
-            found[each.token] = RejectCause.TRANSACTION, unschedulable(text)
+            refused_in_groups[each.token] = RejectCause.TRANSACTION, unschedulable(text)
         elif too_few.intersection(_groups(each)):
-            found[each.token] = RejectCause.CONSTRAINT, unschedulable(TOO_FEW)
-    return found
+            refused_in_groups[each.token] = RejectCause.CONSTRAINT, unschedulable(TOO_FEW)
+    return refused_in_groups

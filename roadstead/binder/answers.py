@@ -10,9 +10,11 @@ from roadstead.binder.pods import Bound, CommitResult, Rejected
 
 @dataclass(frozen=True, slots=True)
 class BindAnswer:
-    """The outcome of one token. cause: "" if the pod is bound.
+    """The outcome of one token.
 
-    version: of the binder's state. row_version: of the node's row.
+    lsn: number of the journal's record of the bind; 0 without one. version: of the binder's state,
+    which only grows. cause, reasons: of a refusal; empty if the pod is bound. row_version: number
+    of the record that changed the node last (`roadstead.binder.rows`).
     """
 
     token: str
@@ -29,7 +31,8 @@ class BindAnswer:
 class BindAnswers:
     """The outcomes of tokens, as columns.
 
-    refused: (index, cause, reasons, version of the node's row) of the requests that are not bound.
+    refused: (index, cause, reasons, version of the node's row) of the requests that are not bound;
+    the row of a bind has the number of its record as version.
     """
 
     tokens: tuple[str, ...]
@@ -42,26 +45,26 @@ class BindAnswers:
     @property
     def answers(self) -> tuple[BindAnswer, ...]:
         """The outcomes as rows."""
-        refused = {index: rest for index, *rest in self.refused}
+        refusals = {index: refusal for index, *refusal in self.refused}
         columns = zip(self.tokens, self.uids, self.nodes, self.lsns, self.versions, strict=True)
         return tuple(
-            BindAnswer(*row, *refused.get(index, ("", (), row[3])))
-            for index, row in enumerate(columns)
+            BindAnswer(token, uid, node, lsn, version, *refusals.get(index, ("", (), lsn)))
+            for index, (token, uid, node, lsn, version) in enumerate(columns)
         )
 
 
 def bind_answers(results: Mapping[str, CommitResult]) -> BindAnswers:
     """Return results by token as columns."""
-    found = results.values()
+    outcomes = results.values()
     return BindAnswers(
         tuple(results),
-        tuple(each.uid for each in found),
-        tuple(each.node_name if isinstance(each, Bound) else "" for each in found),
-        tuple(each.lsn if isinstance(each, Bound) else 0 for each in found),
-        tuple(each.version for each in found),
+        tuple(each.uid for each in outcomes),
+        tuple(each.node_name if isinstance(each, Bound) else "" for each in outcomes),
+        tuple(each.lsn if isinstance(each, Bound) else 0 for each in outcomes),
+        tuple(each.version for each in outcomes),
         tuple(
             (index, str(each.cause), each.status.reasons, each.row_version)
-            for index, each in enumerate(found)
+            for index, each in enumerate(outcomes)
             if isinstance(each, Rejected)
         ),
     )

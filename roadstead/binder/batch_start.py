@@ -13,16 +13,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from roadstead.binder.pods import BinderRecord, BinderState, BindRequest, Released
-from roadstead.binder.rows import RowVersions
+from roadstead.binder.rows import Row, RowVersions
 from roadstead.binder.tokens import TokenMemory
 from roadstead.placements import Placements
 from roadstead.transitions import History
 
 Unflushed = deque[tuple[int, BinderRecord, str | Released | None]]
-"""(record number, pod, outcome): token of a commit, command of a release, or None for a load."""
-
-_Row = tuple[int, str, int]
-"""A row of `RowVersions`."""
+"""(record number, pod, what follows the flush): the token of a commit, to be answered; the command
+of a removal; or None, for a pod that was added with its node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +35,7 @@ class BatchStart:
     unflushed: int
     tokens: int
     epochs: Mapping[str, int]
-    rows: Mapping[str, _Row | None]
+    rows: Mapping[str, Row | None]
     histories: dict[str, History]
 
     def reset_accepted(

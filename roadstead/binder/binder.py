@@ -52,15 +52,17 @@ _log = logging.getLogger("roadstead.binder")
 class Binder:
     """Commit binds in order, as the only writer of its journal; repeated calls change nothing.
 
-    store: empty, the table of authoritative counts. profiles: by scheduler name, over the classes
-    of that table. State is recovered from a journal that has records; `run` is written to an empty
-    one. revision: of a change of the cluster, see `roadstead.revisions`. Methods that change
-    something raise BinderHaltedError if the journal fails or has failed; `bind` then leaves
-    requests unanswered. Commands are those of the core (`BinderCommand`).
+    store: empty; the table of the nodes, with the pods that are counted on each. profiles: by
+    scheduler name, built with the pod classes of that table. State is recovered from a journal that
+    has records; `run` is written to an empty one. revision: of a change of the cluster, see
+    `roadstead.revisions`. Methods that change something raise BinderHaltedError if the journal
+    fails or has failed; `bind` then leaves requests unanswered. Commands are those of the core
+    (`BinderCommand`).
 
-    verifier: all hard filters; may be replaced by one that checks less. commits: marked by the
-    caller that acknowledges binds. node_revisions, pod_revisions: the last revision of each name
-    or UID; a message with an older revision is ignored. batches: number of calls of `bind`.
+    verifier: all hard filters; may be replaced by one that checks less. commits: when binds were
+    acknowledged, which the caller marks. node_revisions, pod_revisions: the last revision of each
+    name or UID; a message with an older revision is ignored. outcomes: the pods that are bound, and
+    those that were removed. batches: number of calls of `bind`.
     """
 
     def __init__(
@@ -73,12 +75,13 @@ class Binder:
     ) -> None:
         self.verifier = Verifier(store.table, profiles)
         self.volumes = BinderVolumes(profiles)
+        gangs = GangShortfall(run.cluster, profiles, store.table, self._uncounted_pods)
         self.core = BinderCore(
             store,
             self._verify,
             settings,
             journals_all=not isinstance(journal, NullJournal),
-            missing=GangShortfall(run.cluster, profiles, store.table, self._uncounted_pods).missing,
+            missing_members=gangs.missing_members,
             dry_run=self._dry_run,
             undo=self.volumes.undo,
             verify_prefix=self._verify_prefix,
@@ -100,7 +103,7 @@ class Binder:
         durable = f"records 1 to {halted.flushed_lsn} of {halted.last_lsn} are durable"
         return f"{halted.reason}; {durable}"
 
-    # The cluster.
+    # The cluster. Pods are stored without nominated nodes, which only schedulers and cache need.
 
     def add_nodes(self, nodes: NodeList, revision: int = 0) -> None:
         """Add nodes; update known ones."""
@@ -160,7 +163,7 @@ class Binder:
     def _with_released(
         self, commands: Sequence[BinderCommand], uids: Sequence[str]
     ) -> list[BinderCommand]:
-        """Release the claims of removed pods; add their records to those of the pods."""
+        """Release the claims of removed pods; add the records of the claims to `commands`."""
         self.volumes.release(uids)
         return self.journal.with_claims(commands)
 
@@ -229,7 +232,8 @@ class Binder:
     def evicted(self) -> list[KeyedPod]:
         """Return all deleted and evicted pods, in the order in which they were removed.
 
-        For pods that were removed too long ago only the name is known; no placement counts them.
+        The records of the earliest may be forgotten (`BinderSettings.max_gone_remembered`): their
+        facts are then empty but for the namespace.
         """
         removed = self.outcomes.removed
         return [(pod.uid, pod.key, self._facts_of(pod.uid, pod.key)) for pod in removed]
@@ -237,7 +241,7 @@ class Binder:
     # The end.
 
     def end_run(self, digest: str) -> None:
-        """Record that all pods are decided. digest: of the outcome; the last call's counts."""
+        """Record that all pods are decided. digest: of the outcome; the last one counts."""
         mark = RunMark(FINISHED, digest)
         self._perform_durably(self.journal.describe(mark, RecordKind.RUN))
 

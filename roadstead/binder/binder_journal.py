@@ -82,17 +82,18 @@ class BinderJournal:
         if not isinstance(self._journal, FileJournal):
             return False
         parts = split_by_kind(self._journal.recovered_groups())
-        found = recover(self._core, self._note_parts(parts))
-        self._outcomes.bound.update(found.bound)
+        recovered = recover(self._core, self._note_parts(parts))
+        self._outcomes.bound.update(recovered.bound)
         self._core.last_lsn = self._core.flushed_lsn = self._journal.last_lsn
+        # The bytes of an append that a crash interrupted.
         if self._journal.tail is not None:
             left_out = str(self._journal.tail)
             _log.info("journal cut", extra={"fields": {"left_out": left_out}})
-        self._subjects = [*found.subjects]
+        self._subjects = [*recovered.subjects]
         self._volumes.apply(
-            [_storage_change(each) for each in found.subjects if isinstance(each, BoundClaims)]
+            [_storage_change(each) for each in recovered.subjects if isinstance(each, BoundClaims)]
         )
-        return found.records > 0
+        return recovered.records > 0
 
     def _note_parts(self, parts: Iterable[RecordsOfKind]) -> Iterator[RecordsOfKind]:
         """Yield parts unchanged; note their revisions and removed pods on the way."""
@@ -128,6 +129,8 @@ class BinderJournal:
     def begin(self, run: RunDescription) -> list[BinderCommand]:
         """Return the commands that write the run's description in one group: all or nothing."""
         gates = self._volumes.gates
+        # `roadstead check` needs the gates that allow binds. DRAExtendedResource has a field of its
+        # own, and DRASchedulerFilterTimeout allows none.
         rules = replace(
             _filter_rules(run.profiles),
             extended_resource=gates.extended_resource,

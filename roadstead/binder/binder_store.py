@@ -52,8 +52,8 @@ class BinderStore:
         self.row_versions = RowVersions()
         self.halted: Halted | None = None
         self.flushed_lsn = self.last_lsn = next_lsn - 1
-        # Nodes and pending pods are written only to a journal that is kept, for a recovery and for
-        # `roadstead check`.
+        # Nodes and pending pods are written only to a journal on disk, for a recovery and for
+        # `roadstead check`. A run may have none (`NullJournal`): its records are dropped.
         self._journals_all = journals_all
 
     @property
@@ -122,7 +122,7 @@ class BinderStore:
         self.row_versions.added((facts.name,))
         is_changed = facts != known
         # The version of a changed node is the number of a record, so that a record is necessary
-        # even if no journal is kept. A new node has that of the removal of a node of this name.
+        # even without a journal on disk. A new node has that of the removal of a node of this name.
         commands = self._journal_record(
             RecordKind.NODE, facts.name, facts, revision, force=is_changed
         )
@@ -167,7 +167,7 @@ class BinderStore:
     ) -> list[BinderCommand]:
         """Give a record of the cluster the next number, and return the command that writes it.
 
-        Without a journal that is kept there is no record, unless `force`.
+        Without a journal on disk there is no record, unless `force`.
         """
         self._check_running()
         if not (self._journals_all or force):

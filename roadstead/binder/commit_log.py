@@ -1,4 +1,8 @@
-"""Times of acknowledged binds: the binder notes them, its caller marks the time."""
+"""Times of acknowledged binds, for benchmarks.
+
+The binder notes each bind (`note`); its caller, which has the clock, marks the time at which all
+binds noted so far are acknowledged (`mark`). A commit is marked once both have happened.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,11 @@ from bisect import bisect_right
 
 
 class CommitLog:
-    """The commits of one binder process: one list entry per pod, three per batch."""
+    """The commits of one binder process.
+
+    _uids: of the bound pods, in order. By mark: _ends, the number of commits up to it; _times, the
+    time; _processor_s, the processor time of the process until then.
+    """
 
     __slots__ = ("_ends", "_processor_s", "_times", "_uids")
 
@@ -36,15 +44,15 @@ class CommitLog:
             self._processor_s.append(processor_s)
 
     def page(self, start: int, count: int) -> tuple[list[str], list[tuple[int, float, float]]]:
-        """Return marked commits from an index on: UIDs, and (how many of them, when) in order.
+        """Return at most `count` marked commits from index `start` on.
 
-        When: the time, and the processor time of the process.
+        Returns their UIDs, and (number of commits, time, processor time) of each mark, in order.
         """
         stop = min(self.total, start + count)
         times: list[tuple[int, float, float]] = []
-        index, batch = start, bisect_right(self._ends, start)
+        index, mark = start, bisect_right(self._ends, start)
         while index < stop:
-            end = min(self._ends[batch], stop)
-            times.append((end - index, self._times[batch], self._processor_s[batch]))
-            index, batch = end, batch + 1
+            end = min(self._ends[mark], stop)
+            times.append((end - index, self._times[mark], self._processor_s[mark]))
+            index, mark = end, mark + 1
         return self._uids[start:stop], times

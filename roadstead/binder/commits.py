@@ -7,7 +7,8 @@
                      ▲                                    │
                      └─── the others ◄── the next, alone ◄┘
 
-    alone: known token? ──► its answer   forbidden, or refused by filters? ──► refuse   else accept
+    alone: known token? ──► its answer      a cause to refuse it (`RejectCause`)? ──► refuse
+           otherwise ──► accept
 
 The part of BinderCore that decides; `roadstead.binder.core` handles the flush. A batch is the
 requests of one call of `bind`; if anything raises while it is decided, all of it is undone
@@ -20,7 +21,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from roadstead.binder.all_or_nothing import BindRefusal, Missing, refused_groups
+from roadstead.binder.all_or_nothing import BindRefusal, MissingMembers, refused_groups
 from roadstead.binder.batch_start import BatchStart, Unflushed
 from roadstead.binder.binder_store import BinderStore, to_journal
 from roadstead.binder.pods import (
@@ -75,7 +76,16 @@ class _BatchResult:
 
 
 class Commits(BinderStore):
-    """Bind requests with their tokens, epochs and outcomes; parameters: see `BinderCore`."""
+    """Bind requests with their tokens, epochs and outcomes.
+
+    verify: all hard filters of one node, run on `store`, which starts empty. next_lsn: the number
+    of the first record, one after the last of the journal. journals_all: also journal nodes,
+    accepted pods and the cluster, so that the journal alone suffices to check every bind.
+    missing_members: how many pods of a gang must still be bound. dry_run: as `verify`, to try out a
+    batch. undo: reverts what `dry_run` changed, and what `verify` changed for a batch that fails.
+    verify_prefix: how many of the first requests pass one after another, as far as that is found
+    quickly.
+    """
 
     def __init__(
         self,
@@ -85,14 +95,14 @@ class Commits(BinderStore):
         next_lsn: int = 1,
         *,
         journals_all: bool = False,
-        missing: Missing = lambda _: 0,
+        missing_members: MissingMembers = lambda _: 0,
         dry_run: Verify | None = None,
         undo: Callable[[], None] = lambda: None,
         verify_prefix: VerifyPrefix = lambda _: 0,
     ) -> None:
         super().__init__(store, settings or BinderSettings(), next_lsn, journals_all=journals_all)
         self._verify, self._verify_prefix = verify, verify_prefix
-        self._missing, self._dry_run, self._undo = missing, dry_run or verify, undo
+        self._missing_members, self._dry_run, self._undo = missing_members, dry_run or verify, undo
         self._epochs: dict[str, int] = {}
         self._tokens = TokenMemory(self.settings.max_tokens)
         self._voided: OrderedDict[str, None] = OrderedDict()
@@ -161,15 +171,15 @@ class Commits(BinderStore):
         # Most batches of several schedulers contain a conflict. Verified pod by pod, a hard spread
         # over three zones at 50,000 nodes took 0.8 ms of the binder's time per pod.
         decided = _BatchResult()
-        start, ahead, one_by_one = 0, len(requests), 1
+        start, to_verify, one_by_one = 0, len(requests), 1
         while start < len(requests):
-            verified = requests[start : start + ahead]
+            verified = requests[start : start + to_verify]
             if passing := self._verify_prefix(verified):
-                of_passing = records[start : start + passing]
-                decided.journal += self._accept_all(verified[:passing], of_passing, histories)
+                accepted = records[start : start + passing]
+                decided.journal += self._accept_all(verified[:passing], accepted, histories)
                 start += passing
             # So the requests that are verified in vain are about as many as those that pass.
-            ahead = max(2 * passing, MIN_TOGETHER)
+            to_verify = max(2 * passing, MIN_TOGETHER)
             if passing == len(verified):
                 continue
             for request in requests[start : start + one_by_one]:
@@ -204,21 +214,21 @@ class Commits(BinderStore):
         if len(self._unflushed) + len(requests) > self.settings.max_unflushed:
             return None
         known, epochs = self.pods.present, self._epochs
-        found: list[BinderRecord] = []
+        records: list[BinderRecord] = []
         # Facts in a message are copies, one per class: each pair is compared only once.
-        same: set[tuple[int, int]] = set()
+        equal: set[tuple[int, int]] = set()
         for request in requests:
             record = known.get(request.uid)
             if record is None or record.state is not BinderState.PENDING:
                 return None
             facts, requested = record.facts, request.facts
-            if requested is not facts and (id(requested), id(facts)) not in same:
+            if requested is not facts and (id(requested), id(facts)) not in equal:
                 if requested != facts:
                     return None
-                same.add((id(requested), id(facts)))
+                equal.add((id(requested), id(facts)))
             if request.transaction or facts.pod_group is not None:
                 return None
-            found.append(record)
+            records.append(record)
         if not self._are_new(requests):
             return None
         if self.placements.store.missing(each.node_name for each in requests):
@@ -226,7 +236,7 @@ class Commits(BinderStore):
         # One epoch per owner: of two epochs in a batch, the newer may make the older stale.
         senders = {(each.owner, each.epoch) for each in requests}
         are_current = all(epoch >= epochs.get(owner, epoch) for owner, epoch in senders)
-        return found if are_current and len(dict(senders)) == len(senders) else None
+        return records if are_current and len(dict(senders)) == len(senders) else None
 
     def _are_new(self, requests: Sequence[BindRequest]) -> bool:
         """Whether each request is for a different pod, under a token never seen before."""
@@ -247,15 +257,15 @@ class Commits(BinderStore):
         version = self.version
         uids, facts = [each.uid for each in records], [each.facts for each in records]
         # The binder's own objects are stored, not the equal copies in the requests.
-        names = self.placements.bulk_place(uids, [each.node_name for each in requests], facts)
+        node_names = self.placements.bulk_place(uids, [each.node_name for each in requests], facts)
         assert self.version == version + len(requests), "a pod on a known node is not counted"
-        return self._record_accepted(requests, records, names, version, histories)
+        return self._record_accepted(requests, records, node_names, version, histories)
 
     def _record_accepted(
         self,
         requests: Sequence[BindRequest],
         records: Sequence[BinderRecord],
-        names: Sequence[str],
+        node_names: Sequence[str],
         version: int,
         histories: dict[str, History],
     ) -> list[JournalRecord]:
@@ -263,7 +273,7 @@ class Commits(BinderStore):
         journal, lsn = [], self.last_lsn
         histories.update((each.uid, each.history) for each in records)
         self.pods.apply_all(records, BinderEvent.COMMIT)
-        for request, record, node_name in zip(requests, records, names, strict=True):
+        for request, record, node_name in zip(requests, records, node_names, strict=True):
             version, lsn = version + 1, lsn + 1
             token, _, _, _, _, owner, epoch, _, _ = request
             record.node_name, record.token, record.lsn = node_name, token, lsn
@@ -299,7 +309,7 @@ class Commits(BinderStore):
             return self._refusal(request, self.pods.present.get(request.uid), self._dry_run)
 
         undecided = [each for each in requests if not self._is_decided(each)]
-        refused = refused_groups(undecided, self.placements, refusal_of, self._missing)
+        refused = refused_groups(undecided, self.placements, refusal_of, self._missing_members)
         # `refused_groups` restored the placements; this reverts the claims that the dry run bound.
         self._undo()
         return refused
@@ -382,5 +392,5 @@ class Commits(BinderStore):
         self, request: BindRequest, record: BinderRecord, histories: dict[str, History]
     ) -> JournalRecord:
         self.placements.place(record.uid, request.node_name, record.facts)
-        names = (request.node_name,)
-        return self._record_accepted((request,), (record,), names, self.version - 1, histories)[0]
+        node_names, version = (request.node_name,), self.version - 1
+        return self._record_accepted((request,), (record,), node_names, version, histories)[0]

@@ -34,12 +34,7 @@ NO_PREEMPTORS: Mapping[str, str] = {}
 class BinderCore(Commits):
     """Commit binds in order over its own, authoritative node store, which starts empty.
 
-    verify: all hard filters of one node, run on that store. next_lsn: the number of the first
-    record, one after the last of the journal. journals_all: also journal nodes, accepted pods and
-    the cluster, so that the journal alone suffices to check every bind. missing: how many pods of a
-    gang must still be bound. dry_run: as `verify`, to try out a batch. undo: reverts what `dry_run`
-    changed, and what `verify` changed for a batch that fails. verify_prefix: how many of the first
-    requests pass one after another, as far as that is found quickly.
+    Parameters: see `Commits`. Methods that change something return commands for the caller.
     """
 
     def flushed(self, lsn: int) -> list[BinderCommand]:

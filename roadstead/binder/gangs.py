@@ -33,7 +33,7 @@ class GangShortfall:
         }
         self._table = table
 
-    def missing(self, pod: PodFacts) -> int:
+    def missing_members(self, pod: PodFacts) -> int:
         """Return how many pods of its gang must still be bound; 0 if its profile has no gangs."""
         key = group_key(pod)
         if key is None or pod.pod_group is None or pod.scheduler_name not in self._gang_profiles:

@@ -31,5 +31,5 @@ class PodOutcomes:
     def released(self, command: Released) -> None:
         """Record that a pod is removed; it is no longer listed as bound."""
         self.bound.pop(command.uid, None)
-        gone = RemovedPod(command.uid, command.key, command.node_name, command.preemptor)
-        self.removed.append(gone)
+        pod = RemovedPod(command.uid, command.key, command.node_name, command.preemptor)
+        self.removed.append(pod)

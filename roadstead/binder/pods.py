@@ -89,9 +89,9 @@ class BinderHaltedError(RoadsteadError):
 class BindRequest(NamedTuple):
     """A scheduler's request for a commit.
 
-    token: the unique name of the attempt. owner, epoch: the scheduler and its lease epoch.
-    read_version: the version of the node's row that the decision was made on. transaction: the
-    name of the all-or-nothing group that it is part of; "" for none.
+    token: the unique name of the attempt. owner, epoch: the scheduler and its epoch. read_version:
+    the version of the node's row that the decision was made on. transaction: the name of the
+    all-or-nothing group that it is part of; "" for none.
     """
 
     token: str
@@ -130,9 +130,11 @@ It may return fewer: the request after them need not be refused, `Verify` decide
 class RejectCause(StrEnum):
     """Cause of a refused bind.
 
-    CONSTRAINT and VERSION concern the node, TRANSACTION another pod of the same job. EXPIRED: the
-    token was voided (`void`). CHANGED: the pod was updated since it was read. FAILED: a filter or
-    the write of a claim failed, so that the pod's cycle has failed.
+    HALTED: the journal has failed. BUSY: too many records wait for their flush. STALE_EPOCH: the
+    scheduler was replaced. CONSTRAINT: a filter refuses the node. VERSION: the node changed since
+    it was read. TRANSACTION: another pod of the same job was refused. EXPIRED: the token was voided
+    (`void`). CHANGED: the pod was updated since it was read. FAILED: a filter or the write of a
+    claim failed, so that the pod's cycle has failed.
     """
 
     HALTED = "halted"
@@ -163,8 +165,9 @@ class Bound(NamedTuple):
 class Rejected:
     """A bind that is not committed.
 
-    version: of the state to refresh to before another try. row_version: that of the node's row, if
-    commits check versions.
+    version: of the binder's state, to which the scheduler refreshes before another try. status: of
+    the filters; SUCCESS for any other cause. row_version: that of the node's row, if commits check
+    versions.
     """
 
     uid: str

@@ -60,15 +60,16 @@ _KIND_OF = {
 class SnapshotExtras:
     """The contents of a snapshot that the core does not hold.
 
-    nodes, pods: the last revision of each node (by name) and pod (by UID), also of removed ones;
-    a revision is the client's number of a change, by which older changes are refused. gone: removed
-    pods, oldest first. subjects: cluster objects, the profiles' filters, run marks and bound claims
-    (`JournalRecord.subject`), in order, without nodes, epochs and void tokens, which the core has.
+    nodes, pods: the last revision of each node (by name) and pod (by UID), also of removed ones; a
+    revision is the client's number of a change, by which older changes are refused. removed:
+    deleted and evicted pods, oldest first. subjects: cluster objects, the profiles' filters, run
+    marks and bound claims (`JournalRecord.subject`), in order, without nodes, epochs and void
+    tokens, which the core has.
     """
 
     nodes: Mapping[str, int] = field(default_factory=dict)
     pods: Mapping[str, int] = field(default_factory=dict)
-    gone: Sequence[RemovedPod] = ()
+    removed: Sequence[RemovedPod] = ()
     subjects: Sequence[Subject] = ()
 
 
@@ -144,10 +145,10 @@ def snapshot_records(
 
 def _removed_pods(core: BinderCore, extras: SnapshotExtras) -> Iterator[JournalRecord]:
     present, ended = core.pods.present, core.pods.ended
-    removed = {pod.uid: pod for pod in extras.gone if pod.uid not in present}
+    removed = {pod.uid: pod for pod in extras.removed if pod.uid not in present}
     # The core may have deleted pods that the extras do not list.
-    more = [RemovedPod(uid, e.key, "", "") for uid, e in ended.items() if uid not in removed]
-    for pod in (*removed.values(), *more):
+    unlisted = [RemovedPod(uid, e.key, "", "") for uid, e in ended.items() if uid not in removed]
+    for pod in (*removed.values(), *unlisted):
         kind = RecordKind.EVICT if pod.preemptor else RecordKind.DELETE
         names = (pod.uid, pod.key, pod.node_name)
         revision = extras.pods.get(pod.uid, 0)
@@ -211,11 +212,11 @@ class _Replay:
         core = self._core
         core.last_lsn = core.flushed_lsn = max(self._last_lsn, last_lsn)
         for records in self._binds:
-            names = records.tokens, records.uids, records.keys, records.nodes
-            for row in zip(
-                *names, _required(records.facts), records.owners, records.epochs, strict=True
+            columns = records.tokens, records.uids, records.keys, records.nodes
+            for fields in zip(
+                *columns, _required(records.facts), records.owners, records.epochs, strict=True
             ):
-                request = BindRequest(*row)
+                request = BindRequest(*fields)
                 pod = core.pods.find(request.uid)
                 answer = pod.bound if pod is not None and pod.token == request.token else None
                 if answer is not None:

@@ -17,7 +17,10 @@ from typing import Final
 MAX_REMOVED: Final = 1 << 16
 """Removed nodes whose rows are kept; beyond it, the row of the node removed first is dropped."""
 
-_UNCHANGED = (0, "", 0)
+Row = tuple[int, str, int]
+"""(version of the last change, its owner, version of the last change by any other owner)."""
+
+_UNCHANGED: Final[Row] = (0, "", 0)
 
 
 class RowVersions:
@@ -29,16 +32,16 @@ class RowVersions:
     __slots__ = ("_removed", "_rows")
 
     def __init__(self) -> None:
-        self._rows: dict[str, tuple[int, str, int]] = {}
+        self._rows: dict[str, Row] = {}
         # Names of removed nodes, in the order of their removal.
         self._removed: OrderedDict[str, None] = OrderedDict()
 
     def changed(self, node_name: str, version: int, owner: str = "") -> None:
         """Note a change of a row by a record. owner: the scheduler that bound; "" for none."""
-        last, last_owner, other = self._rows.get(node_name, _UNCHANGED)
+        last, last_owner, by_others = self._rows.get(node_name, _UNCHANGED)
         if not owner or owner != last_owner:
-            other = last
-        self._rows[node_name] = version, owner, other
+            by_others = last
+        self._rows[node_name] = version, owner, by_others
 
     def removed(self, node_name: str, version: int) -> None:
         """Note the removal of a node by a record, a change without an owner."""
@@ -54,11 +57,11 @@ class RowVersions:
             for name in node_names:
                 self._removed.pop(name, None)
 
-    def row(self, node_name: str) -> tuple[int, str, int] | None:
+    def row(self, node_name: str) -> Row | None:
         """Return the state of a row, to be restored by `restore`."""
         return self._rows.get(node_name)
 
-    def restore(self, node_name: str, row: tuple[int, str, int] | None) -> None:
+    def restore(self, node_name: str, row: Row | None) -> None:
         """Restore a row to the state that `row` returned."""
         if row is None:
             self._rows.pop(node_name, None)
@@ -71,5 +74,5 @@ class RowVersions:
 
     def changed_by_others(self, node_name: str, owner: str, read_version: int) -> bool:
         """Whether others than `owner` changed the row after `read_version`."""
-        last, last_owner, other = self._rows.get(node_name, _UNCHANGED)
-        return (other if owner == last_owner else last) > read_version
+        last, last_owner, by_others = self._rows.get(node_name, _UNCHANGED)
+        return (by_others if owner == last_owner else last) > read_version

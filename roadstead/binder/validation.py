@@ -1,4 +1,4 @@
-"""The invariants of the binder's state, checked from its parts."""
+"""The invariants of the binder's state: records, placements and tokens must agree."""
 
 from __future__ import annotations
 

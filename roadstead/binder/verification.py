@@ -9,8 +9,9 @@ The quick check is the plugins' own `count_passing`, which counts passing pods w
 A scheduler may have decided on an old state; every commit is checked here, against authoritative
 counts. PreFilter reads the whole table, filters read a view of the one row. For a class that
 recurs, the results of filters that read only NODE facts (labels, taints and the like, not the pods
-on the node) are cached for all rows, and PreFilter's outcome as long as no pod was added or removed
-that it may depend on.
+on the node) are cached for all rows, and PreFilter's outcome as long as it is valid: with equal
+inputs (versions of the nodes' facts and of the plugins' own state), and no pod added or removed
+that it may depend on (`framework.validity`).
 
 A pod with device claims may be evaluated by a substitute: a class with equal answers that pods with
 differently named claims share (`Profile.substitute`).
@@ -40,7 +41,7 @@ MIN_PODS_TO_CACHE = 3
 """Pods of a class after which the filters that read NODE facts run once for all rows."""
 
 PODS_PER_SHAPE = 8
-"""With this many pods per shape in a batch, these filters run for a shape's first pod already."""
+"""Average number of pods of a shape in a batch from which these filters run at its first pod."""
 
 MAX_CACHED = 4096
 """Maximum number of cached results; the oldest is dropped."""
@@ -53,10 +54,10 @@ BindClaims = Callable[[int], bool]
 class _CachedResults:
     """Cached results of a class or shape.
 
-    validity: of PreFilter's outcome. quick_validity: of the outcome as quick checks use it:
-    plugins that have one read the current table, so only pods that affect other plugins, and
-    `lasting_inputs_of`, change it. quick_filters: see `_quick_filters`. passes: bool[row], the rows
-    that pass the filters that read NODE facts, once computed. uses: how many pods used it.
+    validity: of PreFilter's outcome. quick_validity: of the outcome as quick checks use it: plugins
+    that have one read the current table, so only pods that affect other plugins, and fewer inputs
+    (`lasting_inputs_of`), change it. quick_filters: see `_quick_filters`. passes: bool[row], the
+    rows that pass the filters that read NODE facts, once computed. uses: how many pods used it.
     """
 
     outcome: PreFilterOutcome
@@ -148,7 +149,8 @@ class Verifier:
         rows = np.array(self._table.each_row(node_names), dtype=np.intp)
         count, plugins = self._count_by_shape(evaluated, rows)
         distinct = dict.fromkeys(evaluated)
-        # Their answers depend on claims, so they are called after the claims of the pods before.
+        # Their answers change as claims are bound (`runs_per_pod`), so they are called pod by pod,
+        # after the claims of the pods before.
         per_pod = [each for each in plugins if any(map(each.runs_per_pod, distinct))]
         for plugin in plugins:
             if count and plugin not in per_pod:
@@ -157,11 +159,11 @@ class Verifier:
             return count
         called_per_pod = [each for each in per_pod if each not in self._implied_by_claims]
         for index in range(count):
-            own, pod_class, row = pod_classes[index], evaluated[index], rows[index : index + 1]
+            pod_class, row = evaluated[index], rows[index : index + 1]
             for plugin in called_per_pod:
                 if not plugin.count_passing((pod_class,), self._table, row):
                     return index
-            if own.facts.may_bind_claims and not bind_claims(index):
+            if pod_classes[index].facts.may_bind_claims and not bind_claims(index):
                 return index
         return count
 
@@ -177,22 +179,22 @@ class Verifier:
         at the first pod with claims. Without claims, both are the same list.
         """
         classes = self._table.classes
-        own = classes.pod_classes_of(pods)
+        own_classes = classes.pod_classes_of(pods)
         # Most batches have no claims, and few classes.
-        if not any(each.facts.may_bind_claims for each in dict.fromkeys(own)):
-            return own, own
-        evaluated = own
-        for index, pod_class in enumerate(own):
+        if not any(each.facts.may_bind_claims for each in dict.fromkeys(own_classes)):
+            return own_classes, own_classes
+        evaluated = own_classes
+        for index, pod_class in enumerate(own_classes):
             if not pod_class.facts.may_bind_claims:
                 continue
             profile = self._profile_of(pod_class)
             substitute = profile.substitute(pod_class, classes) if binds_claims else None
             if substitute is None:
-                return own[:index], evaluated[:index]
-            if evaluated is own:
-                evaluated = own.copy()
+                return own_classes[:index], evaluated[:index]
+            if evaluated is own_classes:
+                evaluated = own_classes.copy()
             evaluated[index] = substitute
-        return own, evaluated
+        return own_classes, evaluated
 
     def _count_by_shape(
         self, pod_classes: Sequence[PodClass], rows: Rows
@@ -201,20 +203,21 @@ class Verifier:
 
         The filters are those of the quick checks; the caller calls them for the counted pods.
         """
+        # Keys are those of cached results: of a shape, or of a class.
         keys: dict[PodClass, Hashable] = {}
-        first: dict[Hashable, PodClass] = {}
+        first_class: dict[Hashable, PodClass] = {}
         for pod_class in dict.fromkeys(pod_classes):
             keys[pod_class] = _key_of(pod_class, self._profile_of(pod_class))
-            first.setdefault(keys[pod_class], pod_class)
-        positions_of: dict[Hashable, list[int]] = {key: [] for key in first}
+            first_class.setdefault(keys[pod_class], pod_class)
+        positions_of: dict[Hashable, list[int]] = {key: [] for key in first_class}
         for index, pod_class in enumerate(pod_classes):
             positions_of[keys[pod_class]].append(index)
         count, plugins = len(pod_classes), dict[FilterPlugin, None]()
-        min_pods = MIN_PODS_TO_CACHE if count < PODS_PER_SHAPE * len(first) else 1
-        for key, pod_class in first.items():
+        min_pods = MIN_PODS_TO_CACHE if count < PODS_PER_SHAPE * len(first_class) else 1
+        for key, pod_class in first_class.items():
             positions = positions_of[key]
             cached = self._results_for_all_rows(pod_class, len(positions), min_pods)
-            if cached is None or not self._stays_feasible(cached, pod_class, first.values()):
+            if cached is None or not self._stays_feasible(cached, pod_class, first_class.values()):
                 count = min(count, positions[0])
                 continue
             count = min(count, _first_not_passing(cached.passes, rows, positions, count))
@@ -315,7 +318,7 @@ class Verifier:
 
 
 def _key_of(pod_class: PodClass, profile: Profile) -> Hashable:
-    """Return a key that is equal for pods with the same results."""
+    """Return the key of cached results: equal for pods with the same results."""
     return (profile.scheduler_name, pod_class.shape) if profile.has_shape(pod_class) else pod_class
 
 
@@ -353,6 +356,7 @@ def _static_mask(
     for plugin in profile.filter:
         if plugin.reads is Reads.NODE and plugin.name not in state.skipped:
             codes = plugin.filter(state, pod_class, table).codes
+            # Code 0: the row passes. None: all rows pass.
             if codes is not None:
                 passes &= codes == 0
     return passes

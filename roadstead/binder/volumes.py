@@ -1,4 +1,9 @@
-"""The binder's check of claims and volumes; `roadstead/cache/volumes.py` explains the protocol."""
+"""The binder's check of claims and volumes.
+
+The cache has chosen the bindings of a pod's claims, when it assumed the pod. They are sent with the
+bind request (`AttemptBindings`), and committed here if the binder's own state of claims and volumes
+still allows them.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +28,9 @@ _NO_DEVICES = unschedulable("the devices of its claims are in use")
 class BinderVolumes:
     """Claims and volumes as committed. log: every change by a commit, in order.
 
-    Changes are tried out or committed in batches, so that a failed batch can be undone.
+    Changes are tried out or committed in batches, so that a failed batch can be undone. _binding:
+    the profiles that bind claims. _undos: the inverse of each change since the batch began, in the
+    order of the changes.
     """
 
     def __init__(self, profiles: Mapping[str, Profile]) -> None:

@@ -1,19 +1,19 @@
 """The number of workers for `--workers auto`, from nodes, pod classes, plugin times and free cores.
 
 For new pod classes, workers evaluate their part of the nodes: they call users' plugins or, on large
-fleets, list the best nodes. That saves time if evaluating a class takes longer than the messages
-about it, if there are enough classes to outweigh the start of processes, and if cores are free.
-Texts for the user call a pod class a pod shape.
+fleets, make lists of the best nodes. That saves time if evaluating a class takes longer than the
+messages about it, if there are enough classes to outweigh the start of processes, and if cores are
+free. Texts for the user call a pod class a pod shape.
 """
 
 from __future__ import annotations
 
 import math
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from roadstead.cli.cores import usable_cores
 from roadstead.config.settings import Settings
 from roadstead.cycle.merged_lists import MIN_NODES_FOR_LISTS, may_list
 from roadstead.cycle.scored_parts import MIN_PLUGINS_S
@@ -56,7 +56,7 @@ class WorkerCount:
 
 @dataclass(frozen=True, slots=True)
 class FreeCores:
-    """Places for workers. workers: how many now. may_grow: more may fit during the run."""
+    """Cores that are free for workers. workers: how many now. may_grow: more may be later."""
 
     workers: int
     may_grow: bool = False
@@ -71,9 +71,7 @@ def free_cores(settings: Settings, cluster_room: int | None = None) -> FreeCores
         return FreeCores(0)
     if cluster_room is not None:
         return FreeCores(min(MAX_WORKERS, cluster_room), may_grow=True)
-    # Some systems have no sched_getaffinity.
-    usable_cores = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))
-    return FreeCores(max(0, len(usable_cores(0)) - settings.scheduler_count))
+    return FreeCores(max(0, usable_cores() - settings.scheduler_count))
 
 
 def choose_workers(
@@ -110,7 +108,7 @@ def choose_workers(
     if not classes or not inputs.nodes:
         return WorkerCount(0, "the run has no pods or no nodes to evaluate")
     if calls_plugins:
-        # Time to evaluate a class on all nodes, and the cost of asking workers.
+        # Time to evaluate a class on all nodes, and the time that messages to workers take.
         class_s, overhead_s = _plugin_time_s(plan, inputs, classes, clock_s), MIN_PLUGINS_S
         what = f"plugins take {class_s * 1000:.1f} ms for each pod shape"
     else:
@@ -121,11 +119,11 @@ def choose_workers(
         what += " pod shape"
     text = f"{what}; number of shapes: {len(classes)}"
     # With more workers, each would evaluate for less time than its messages take.
-    useful = math.ceil(class_s / overhead_s)
+    useful_max = math.ceil(class_s / overhead_s)
 
     def at_most(limit: int) -> int:
         """Return the number of workers, up to limit, that saves time; 0 if none does."""
-        workers = max(1, min(limit, useful))
+        workers = max(1, min(limit, useful_max))
         saved_s = len(classes) * (class_s * (1 - 1 / workers) - overhead_s)
         return workers if workers >= 2 and saved_s >= WORKER_START_S else 0
 
@@ -157,6 +155,7 @@ def _plugin_time_s(
     scorer = Scorer(table, build_profiles(plan, table.classes))
     sampled = [encode_facts(each) for each in classes[:SAMPLE_CLASSES]]
     began_s = clock_s()
+    # Calls the plugins as a worker does.
     for each in sampled:
         scorer.columns(each, len(table))
     spent_s = clock_s() - began_s

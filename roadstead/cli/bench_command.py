@@ -14,6 +14,9 @@ from roadstead.cli.session import Session
 TIMEOUT_S = 1800.0
 """Default of --timeout; the slowest included workload takes minutes."""
 
+UNUSED_BY_SIMULATE = (False, None, None, None, 1, TIMEOUT_S, RunOptions(), ConcurrencyOptions())
+"""Defaults of the options that have no use with `bench simulate`."""
+
 _PATH = click.Path(path_type=Path)
 
 
@@ -85,8 +88,8 @@ def bench_command(
     submitted pod to the last acknowledged bind, through queue, cache and binder. Latency is
     measured for each pod. With --journal, every bind is durable before it is acknowledged.
 
-    `bench simulate` measures `roadstead simulate` instead: scenarios in virtual time, events per
-    second of processor time with the floors to reach. Only --openb, --slow and --json apply to it.
+    `bench simulate` plays scenarios in virtual time instead, and compares events per second with
+    floors, the required rates. Only --openb, --slow and --json apply to it.
 
     \b
     Examples:
@@ -101,19 +104,21 @@ def bench_command(
       roadstead bench simulate --openb openb.trace
     """
     if names[:1] == ("simulate",):
+        others = lists, file, compare, profile, runs, timeout_s, options, concurrency
+        if others != UNUSED_BY_SIMULATE:
+            raise click.UsageError("only --openb, --slow and --json apply to `bench simulate`")
         from roadstead.cli.bench_simulate import bench_simulate
 
-        if lists or file or compare or profile or runs != 1:
-            raise click.UsageError("only --openb, --slow and --json apply to `bench simulate`")
         bench_simulate(names[1:], openb, slow=slow, as_json=as_json)
         return
+    if slow:
+        raise click.UsageError("--slow needs `bench simulate`")
     options.check()
     from roadstead.cli import bench_run
     from roadstead.report.paths import check_file
 
-    selection = bench_run.BenchSelection(
-        names, file, openb, runs, timeout_s, profiles=profile is not None
-    )
+    profiles = profile is not None
+    selection = bench_run.BenchSelection(names, file, openb, runs, timeout_s, profiles)
     if lists:
         bench_run.print_list(selection)
         return
@@ -125,6 +130,5 @@ def bench_command(
         check_file(profile)
     settings = bench_run.settings_of(options, concurrency)
     results = bench_run.run_all(session, selection, options, settings)
-    if profile is not None:
-        bench_run.write_profile(profile, results)
+    bench_run.write_profile(profile, results)
     bench_run.report_runs(session, results, settings, older, as_json=as_json)

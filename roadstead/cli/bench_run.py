@@ -59,7 +59,7 @@ class BenchSelection:
 
 @dataclass(slots=True)
 class BenchResults:
-    """The results of all workloads, one for each measured interval.
+    """The results of all workloads, one for each interval that a workload measures.
 
     samples: of the profile, by "workload: process".
     """
@@ -107,11 +107,11 @@ def run_all(
     return results
 
 
-def _config_of(script: Script, given: ConfigText) -> ConfigText:
+def _config_of(script: Script, of_flags: ConfigText) -> ConfigText:
     """The configuration of the command line, or else that of the workload."""
-    if given.text or not script.config_text:
-        return given
-    return replace(given, text=script.config_text, source=script.config_source)
+    if of_flags.text or not script.config_text:
+        return of_flags
+    return replace(of_flags, text=script.config_text, source=script.config_source)
 
 
 def _run(
@@ -136,8 +136,10 @@ def _run(
     return metrics
 
 
-def write_profile(path: Path, results: BenchResults) -> None:
-    """Write the profile in speedscope's format. Raises InputError if it cannot be written."""
+def write_profile(path: Path | None, results: BenchResults) -> None:
+    """Write the profile, if any, in speedscope's format. Raises InputError if that fails."""
+    if path is None:
+        return
     document = speedscope_document("roadstead bench", results.samples, __version__)
     write_text(path, json.dumps(document))
     shown = "https://www.speedscope.app shows it"

@@ -105,10 +105,10 @@ def chosen_plans(names: Sequence[str], *, has_openb: bool, slow: bool) -> list[B
             raise InputError("needs --openb PATH", source="command line", field="NAME", value=name)
     if names:
         return [known[name] for name in names]
-    found = [each for each in BENCH_PLANS if slow or not each.is_slow]
+    plans = [each for each in BENCH_PLANS if slow or not each.is_slow]
     if not has_openb:
         click.echo("note: openb is left out; --openb PATH names its trace", err=True)
-    return [each for each in found if has_openb or not each.needs_openb]
+    return [each for each in plans if has_openb or not each.needs_openb]
 
 
 def measure(

@@ -29,7 +29,9 @@ def print_bench(
 ) -> None:
     """Print rates, latencies and memory of every workload, then the phases of each.
 
-    A gap is the time between two acknowledged binds; the longest one is printed.
+    Of several runs of a workload, that with the median rate is printed; the spread is the range of
+    the rates, as a share of the median. A gap is the time between two acknowledged binds; the
+    longest one is printed. A phase has its share of the measured interval.
     """
     console.print(Text(f"{machine}\nCommit {commit or 'unknown'}", style="dim"))
     _print_rates(console, outcomes)

@@ -80,12 +80,12 @@ def check_command(folder: Path, show: int, output_format: OutputFormat) -> None:
     if (journal / INCOMPLETE).exists():
         problem = "is a copy that lacks records of its journal: check the journal, or another copy"
         raise InputError(problem, source=str(journal))
-    found = _checked(journal, output)
+    checked = _checked(journal, output)
     if output_format == "json":
-        click.echo(json.dumps(_as_json(found), indent=2))
+        click.echo(json.dumps(_as_json(checked), indent=2))
     else:
-        _print_found(found, show)
-    if found.result.violations or found.left_out:
+        _print_checked(checked, show)
+    if checked.result.violations or checked.left_out:
         raise click.exceptions.Exit(FAILED)
 
 
@@ -136,40 +136,44 @@ def _checked(journal: Path, output: Path | None) -> _CheckedJournal:
 
 
 def _left_out(reader: Reader, *, is_finished: bool) -> tuple[UnreadBytes, ...]:
-    """Return the parts that could not be read, or else a missing end record."""
+    """Return the parts that could not be read, or else a missing end record.
+
+    A segment is a file of the journal. Its tail is an append that a crash interrupted; damage is a
+    record whose checksum is wrong.
+    """
     from roadstead.journal.segment_end import UnreadBytes
 
-    found = [each for each in (reader.damage, reader.tail) if each is not None]
+    unread = [each for each in (reader.damage, reader.tail) if each is not None]
     # Segments of format 1 have no end record.
     has_end = reader.closed is not None or (reader.ends and reader.ends[-1].header.format == 1)
-    if is_finished and not has_end and not found:
+    if is_finished and not has_end and not unread:
         last = reader.ends[-1]
         why = "the run is finished, but the end record is missing: later records are lost"
-        found.append(UnreadBytes(last.name, last.size_bytes, 0, reader.last_lsn + 1, why))
-    return tuple(found)
+        unread.append(UnreadBytes(last.name, last.size_bytes, 0, reader.last_lsn + 1, why))
+    return tuple(unread)
 
 
-def _as_json(found: _CheckedJournal) -> dict[str, object]:
-    end = found.end and {"records": found.end.records, "digest": f"{found.end.digest:016x}"}
+def _as_json(checked: _CheckedJournal) -> dict[str, object]:
+    end = checked.end and {"records": checked.end.records, "digest": f"{checked.end.digest:016x}"}
     return {
-        "records": dict(found.result.records),
-        "last_lsn": found.last_lsn,
+        "records": dict(checked.result.records),
+        "last_lsn": checked.last_lsn,
         "end": end,
-        "left_out": [asdict(each) for each in found.left_out],
-        "placements_compared": found.compared,
-        "binds_checked": found.result.binds_checked,
-        "counts": dict(found.result.counts),
-        "violations": [asdict(each) for each in found.result.violations],
+        "left_out": [asdict(each) for each in checked.left_out],
+        "placements_compared": checked.compared,
+        "binds_checked": checked.result.binds_checked,
+        "counts": dict(checked.result.counts),
+        "violations": [asdict(each) for each in checked.result.violations],
     }
 
 
-def _print_found(found: _CheckedJournal, show: int) -> None:
-    result = found.result
+def _print_checked(checked: _CheckedJournal, show: int) -> None:
+    result = checked.result
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(result.records.items()))
     click.echo(f"Records: {kinds or 'none'}")
-    if found.end is not None:
-        click.echo(f"End: {found.end.records:,} records, digest {found.end.digest:016x}")
-    for left_out in found.left_out:
+    if checked.end is not None:
+        click.echo(f"End: {checked.end.records:,} records, digest {checked.end.digest:016x}")
+    for left_out in checked.left_out:
         click.echo(f"Left out: {left_out}")
     for line in _count_lines(result.counts):
         click.echo(line)
@@ -181,13 +185,16 @@ def _print_found(found: _CheckedJournal, show: int) -> None:
     if len(shown) < len(result.violations):
         click.echo(f"... and {len(result.violations) - len(shown):,} more (--show 0 for all)")
     violations = len(result.violations) or "no"
-    if found.compared is not None:
-        click.echo(f"{found.compared:,} bound pods compared with the written placements")
+    if checked.compared is not None:
+        click.echo(f"{checked.compared:,} bound pods compared with the written placements")
     click.echo(f"{result.binds_checked:,} binds checked: {violations} violations")
 
 
 def _count_lines(counts: Counter[str]) -> Iterator[str]:
-    """Counts of events that violate no rule by themselves; zero counts are omitted."""
+    """Counts of events that violate no rule by themselves; zero counts are omitted.
+
+    overtaken: binds of a pod while an identical pod waited that precedes it in the queue.
+    """
     if counts["claims_bound"]:
         yield f"Claims: {counts['claims_bound']:,} bound with their pods"
     if counts["evictions"]:

@@ -8,12 +8,13 @@ from pathlib import Path
 
 from roadstead.invariants.checker import Violation
 from roadstead.protocol.errors import cut_short
+from roadstead.report.paths import JOURNAL_FOLDER
 
 DURABLE = "I9"
 """The invariant that every acknowledged bind, and so every one in an output, is in the journal."""
 
-RUN_FILE, JOURNAL = "run.json", "journal"
-"""Names in an output folder: the description of the run, and the folder of its journal."""
+RUN_FILE = "run.json"
+"""Name of the description of a run in its output folder."""
 
 PLACEMENT_FILES = ("placements.json", "placements.parquet")
 
@@ -26,27 +27,27 @@ def journal_and_output(folder: Path) -> tuple[Path, Path | None]:
 
     If a run kept its journal elsewhere (`--journal`), its `run.json` names that folder.
     """
-    if (folder / JOURNAL).is_dir():
-        return folder / JOURNAL, folder if (folder / RUN_FILE).is_file() else None
+    if (folder / JOURNAL_FOLDER).is_dir():
+        return folder / JOURNAL_FOLDER, folder if (folder / RUN_FILE).is_file() else None
     if (named := _named_journal(folder / RUN_FILE)) is not None:
         return named, folder
     parent = folder.parent
-    is_output = folder.name == JOURNAL and (parent / RUN_FILE).is_file()
+    is_output = folder.name == JOURNAL_FOLDER and (parent / RUN_FILE).is_file()
     return folder, parent if is_output else None
 
 
 def _named_journal(path: Path) -> Path | None:
     """Return the journal that a run's `run.json` names, or None."""
     try:
-        found = json.loads(path.read_bytes())["settings"]["journal"]
+        journal = json.loads(path.read_bytes())["settings"]["journal"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
-    return Path(found) if isinstance(found, str) else None
+    return Path(journal) if isinstance(journal, str) else None
 
 
 def differences_of_output(folder: Path, bound: Bound) -> list[Violation]:
     """Return the differences between an output's placements and the pods bound in its journal."""
-    return [found for name in PLACEMENT_FILES for found in _differences(folder / name, bound)]
+    return [each for name in PLACEMENT_FILES for each in _differences(folder / name, bound)]
 
 
 def _differences(path: Path, bound: Bound) -> Iterator[Violation]:

@@ -16,7 +16,7 @@ from roadstead.cli.options import OutputFormat
 
 def check_simulated(runs: Sequence[Path], show: int, output_format: OutputFormat) -> None:
     """Check simulated runs and print what was found; exit status 1 if a rule is violated."""
-    found = [check_folder(run) for run in runs]
+    checks = [check_folder(run) for run in runs]
     if output_format == "json":
         documents = [
             {
@@ -24,11 +24,11 @@ def check_simulated(runs: Sequence[Path], show: int, output_format: OutputFormat
                 "pods": each.pods,
                 "violations": [asdict(violation) for violation in each.violations],
             }
-            for each in found
+            for each in checks
         ]
         click.echo(json.dumps({"runs": documents}, indent=2))
     else:
-        for each in found:
+        for each in checks:
             shown = each.violations[: show or None]
             for violation in shown:
                 click.echo(f"{violation.rule}  {violation.subject}: {violation.text}")
@@ -37,5 +37,5 @@ def check_simulated(runs: Sequence[Path], show: int, output_format: OutputFormat
                 click.echo(f"... and {left_out:,} more (--show 0 for all)")
             count = len(each.violations) or "no"
             click.echo(f"{each.run}: {each.pods:,} pods checked: {count} violations")
-    if any(each.violations for each in found):
+    if any(each.violations for each in checks):
         raise click.exceptions.Exit(FAILED)

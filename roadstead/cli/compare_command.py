@@ -107,7 +107,7 @@ def compare_command(
         sides = (config_a, plugin_a), (config_b, plugin_b)
         compare_run.play_and_compare(session, first, sides, plugin, seeds, jobs, target)
     else:
-        given = {
+        unused = {
             "--a": config_a,
             "--b": config_b,
             "--plugin-a": plugin_a or None,
@@ -120,4 +120,4 @@ def compare_command(
             "--resume": jobs.resume or None,
             "--tables": tables or None,
         }
-        compare_run.compare_folders(first, second, given, target)
+        compare_run.compare_folders(first, second, unused, target)

@@ -18,14 +18,14 @@ from roadstead.cli.sweep_run import SweepTarget, echo_written, run_scenarios
 from roadstead.config.scenario.read import load_scenario
 from roadstead.protocol.errors import InputError
 
-GivenSide = tuple[str | None, tuple[str, ...]]
-"""Configuration, None if it is not given, and plugins."""
+SideOptions = tuple[str | None, tuple[str, ...]]
+"""Options of one side: configuration, None if it is not given, and plugins."""
 
 
 def play_and_compare(
     session: Session,
     path: Path,
-    sides: tuple[GivenSide, GivenSide],
+    sides: tuple[SideOptions, SideOptions],
     plugins: Sequence[str],
     seeds: int | None,
     jobs: JobOptions,
@@ -38,11 +38,11 @@ def play_and_compare(
     a, b = (Side(*each) for each in sides)
     compared = sides_of(file, a, b, seeds, _flag)
     prepared, rows, end = run_scenarios(session, file, compared.planned, plugins, jobs, target)
-    found, groups = compared.compare(prepared, rows)
-    if found.differences:
+    comparison, groups = compared.compare(prepared, rows)
+    if comparison.differences:
         if target.output is not None:
-            write_comparison(target.output, found, groups)
-        show(found, target, "Use --seeds N for more.")
+            write_comparison(target.output, comparison, groups)
+        show(comparison, target, "Use --seeds N for more.")
     if end.stopped_by is not None:
         raise end.stopped_by
 
@@ -52,39 +52,39 @@ def _flag(name: str) -> Mapping[str, str]:
 
 
 def compare_folders(
-    first: Path, second: Path, given: Mapping[str, object], target: SweepTarget
+    first: Path, second: Path, unused: Mapping[str, object], target: SweepTarget
 ) -> None:
     """Compare two finished runs or sweeps.
 
-    given: by flag, the values of options that have no use with finished runs; None if not given.
+    unused: by flag, the values of options that have no use with finished runs; None if not given.
     """
-    for flag, value in given.items():
+    for flag, value in unused.items():
         if value is not None:
             raise InputError("has no use with two finished runs", source=flag)
     if target.output is not None:
         check_new_folder(target.output)
     groups = read_group(first), read_group(second)
-    found = compare_finished(*groups)
-    if found.left_out:
-        click.echo(f"note: {found.left_out} runs without a partner are left out", err=True)
+    comparison = compare_finished(*groups)
+    if comparison.left_out:
+        click.echo(f"note: {comparison.left_out} runs without a partner are left out", err=True)
     if target.output is not None:
-        write_comparison(target.output, found, groups)
-    show(found, target, "Play the runs with more seeds.")
+        write_comparison(target.output, comparison, groups)
+    show(comparison, target, "Play the runs with more seeds.")
 
 
-def show(found: Comparison, target: SweepTarget, remedy: str) -> None:
+def show(comparison: Comparison, target: SweepTarget, remedy: str) -> None:
     """Print the differences, metric by metric, and the folder on standard error.
 
     remedy: what to do if there is one pair only.
     """
     if target.output_format == "json":
-        print_json(found.document())
+        print_json(comparison.document())
     else:
         from roadstead.report.paired_table import print_differences
         from roadstead.report.text_table import wide_console
 
-        print_differences(wide_console(), found.a, found.b, found.differences)
-        if found.pairs == 1:
+        print_differences(wide_console(), comparison.a, comparison.b, comparison.differences)
+        if comparison.pairs == 1:
             click.echo(f"\nOne seed: no interval is possible. {remedy}")
     if target.output is not None:
         echo_written(target.output)

@@ -64,5 +64,5 @@ def error_text(error: RoadsteadError) -> str:
 
     An error that exhausted memory, files or threads caused has their text, which names the remedy.
     """
-    has_place = isinstance(error, (InputError, UnsupportedError))
-    return str(error) if has_place else f"The run failed: {exhausted(error) or error}"
+    names_input = isinstance(error, (InputError, UnsupportedError))
+    return str(error) if names_input else f"The run failed: {exhausted(error) or error}"

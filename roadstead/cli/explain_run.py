@@ -72,10 +72,10 @@ def _explain_pod(
 ) -> None:
     assert question.pod is not None, "a question about one pod"
     # For a pod that was refused at its creation, the error names the reason.
-    found = find_created(loaded, question.pod)
-    if found.note:
-        echo_note(found.note)
-    uid, after_run = found.pod.identity.uid, question.after_run
+    chosen = find_created(loaded, question.pod)
+    if chosen.note:
+        echo_note(chosen.note)
+    uid, after_run = chosen.pod.identity.uid, question.after_run
     others = sum(identity.uid != uid for identity, _ in loaded.inputs.pending)
     if others and not after_run:
         # A run also places the other pods, so its result may seem to contradict this answer.
@@ -90,7 +90,7 @@ def _explain_pod(
         )
     with shown_progress() as progress:
         explanation = explain_pod(
-            session.launcher(), loaded, plan, found.pod, progress, after_run=after_run
+            session.launcher(), loaded, plan, chosen.pod, progress, after_run=after_run
         )
     if target.html is not None:
         from roadstead.report.explain_page import explanation_page

@@ -31,7 +31,7 @@ WAITS_BY_OWNER: Final = (
 
 
 class LiveRecorder(Recorder):
-    """Show each event and sample of the simulation.
+    """Show each event and sample of the simulation, which calls these methods.
 
     longest: the key of the pod that waited longest so far; "" before the first bind.
     """
@@ -42,7 +42,7 @@ class LiveRecorder(Recorder):
         self.longest = ""
 
     def note(self, now_us: int, note: Note) -> None:
-        """Show a note of the simulation: an event of the fleet."""
+        """Show a row of the table `events`, such as a lost zone."""
         self._view.event(now_us, note)
 
     def sample(self, world: RecordedWorld) -> None:

@@ -78,7 +78,7 @@ def frame_of(world: RecordedWorld) -> LiveFrame:
     zone_of = {name: zone_text(node.zone) for name, node in world.nodes.items()}
     nodes = Counter(zone_of.values())
     available = Counter(zone_of[name] for name, node in world.nodes.items() if _is_available(node))
-    running = Counter(zone_of[life.node] for life in world.pods.values() if life.node)
+    running = Counter(zone_of[pod.node] for pod in world.pods.values() if pod.node)
     zones = (
         ZoneFrame(
             zone.rpartition("/")[2],  # without the region
@@ -107,7 +107,10 @@ def event_text(now_us: int, note: Note) -> str:
 
 
 class LatestEvents:
-    """Events since the previous frame; those of one kind and minute become one line."""
+    """Events since the previous frame; those of one kind and minute become one line.
+
+    A `Note` is an event of the fleet: what happened, to which subject, with a detail.
+    """
 
     def __init__(self) -> None:
         # (minute, kind of event) → text of the first event, number of events.

@@ -108,12 +108,12 @@ class RunOptions:
             *("runtime", "shards", "seed", "schedulers", "batch", "tie_break"),
             *("score_nodes", "journal", "journal_copy"),
         )
-        given = {name: getattr(self, name) for name in names}
-        given["ray.address"] = self.ray_address
+        overrides = {name: getattr(self, name) for name in names}
+        overrides["ray.address"] = self.ray_address
         if self.journal == NO_JOURNAL:
             # Not a folder of this name; `plan.read_settings` removes the journal.
-            given["journal"] = None
-        return given
+            overrides["journal"] = None
+        return overrides
 
 
 _RUNTIME = click.option(
@@ -309,14 +309,14 @@ run_format_option = click.option(
 
 def options_as(
     name: str,
-    kind: type[DataclassInstance],
+    options_class: type[DataclassInstance],
     parameters: tuple[Callable[[Callback], Callback], ...],
 ) -> Callable[[Callback], Callback]:
     """Return a decorator that adds parameters to a command.
 
-    The command receives them as one object of `kind`, in the argument `name`.
+    The command receives them as one object of `options_class`, in the argument `name`.
     """
-    field_names = {field.name for field in fields(kind)}
+    field_names = {field.name for field in fields(options_class)}
 
     def decorate(command: Callback) -> Callback:
         @functools.wraps(command)
@@ -324,7 +324,7 @@ def options_as(
             own_values: dict[str, Any] = {
                 field: values.pop(field) for field in field_names & values.keys()
             }
-            command(**{name: kind(**own_values)}, **values)
+            command(**{name: options_class(**own_values)}, **values)
 
         decorated: Callback = call
         for parameter in reversed(parameters):

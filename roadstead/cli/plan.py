@@ -16,12 +16,9 @@ from roadstead.config.concurrency import current_name_of_shards
 from roadstead.config.settings import Settings, load_settings, load_settings_file
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.protocol.errors import InputError
-from roadstead.report.paths import check_folder
+from roadstead.report.paths import JOURNAL_FOLDER, check_folder
 from roadstead.report.result import InputDigest, digest_of_file
 from roadstead.run import RunInputs, RunPlan
-
-JOURNAL_DIRECTORY = "journal"
-"""Folder of the journal in an output directory."""
 
 
 def read_settings(
@@ -51,7 +48,7 @@ def read_settings(
         settings = settings.model_copy(update={"journal": None})
     # A journal that a flag or the settings name is used before the one in the output folder.
     elif settings.journal is None and output is not None:
-        settings = settings.model_copy(update={"journal": output / JOURNAL_DIRECTORY})
+        settings = settings.model_copy(update={"journal": output / JOURNAL_FOLDER})
     api_plan.check_journal(settings)
     return settings
 

@@ -14,7 +14,7 @@ ROWS_SHOWN = 20
 
 
 def summary_lines(summary: ScenarioSummary) -> Iterator[str]:
-    """Yield the lines: figures first, then one line for each source, controller and event."""
+    """Yield the lines: figures, then one for each source of arrivals, controller and event."""
     rows = [*_figures(summary)]
     width = max(len(name) for name, _ in rows)
     yield from (f"{name:<{width}}  {text}" for name, text in rows)

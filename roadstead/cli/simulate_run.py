@@ -44,10 +44,10 @@ TIME_STEP_US: Final = 60_000_000
 """Simulated times are shown in whole minutes."""
 
 STEPS: Final = 10
-"""Equal parts of a run, if standard error is no terminal: a line is printed after each."""
+"""Equal steps of a run, if standard error is no terminal: a line is printed after each."""
 
 SILENT_MAX_S: Final = 15.0
-"""Real time after which a line is printed in the middle of a part, too."""
+"""Real time after which a line is printed in the middle of a step, too."""
 
 FAILURES_SHOWN: Final = 10
 """Maximum number of messages of failed plugins."""
@@ -163,7 +163,7 @@ def shown_runs(
 
             yield show
         return
-    # Name of a run → number of its parts for which a line was printed.
+    # Name of a run → number of its steps for which a line was printed.
     steps: dict[str, int] = {}
     printed_s = clock_s()
 

@@ -1,4 +1,7 @@
-"""`roadstead stress --list`: presets, studies and the parameters that can be set or swept."""
+"""`roadstead stress --list`: presets, studies and the parameters that can be set or swept.
+
+A preset is an included sweep; a study is what a sweep runs, a model or the product.
+"""
 
 from __future__ import annotations
 

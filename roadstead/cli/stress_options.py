@@ -1,4 +1,8 @@
-"""The options of `roadstead stress` that define a sweep."""
+"""The options of `roadstead stress` that define a sweep.
+
+omega, extra-slots and policies are studies, models of the literature; a cell is the cluster of such
+a model, a phase a period of it with a load of its own (`roadstead.lab.studies`).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The sweep of a `roadstead stress`: a preset, a file, flags; later ones override earlier ones."""
+"""The sweep of a `roadstead stress`: a preset, a file, flags; later ones override earlier ones.
+
+A study is what is run: a model of the literature (`roadstead.lab.studies`), or the product. It has
+parameters, of which a sweep sets some and varies others.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +31,7 @@ PARAMETER_OF_FLAG: Final[Mapping[str, Mapping[str, str]]] = {
     "policies": {"staleness": "sync_gap_s", "mode": "policy", "load": "phases"},
     PRODUCT: {"staleness": "staleness_s", "decision-time": "decision_job_s"},
 }
-"""Study → flag → parameter, where the names differ."""
+"""Study → flag → parameter, where the names differ; `roadstead stress --list` explains these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,15 +111,15 @@ def _check_keys(document: Mapping[object, object], source: str) -> None:
             )
 
 
-def _mapping(given: object, name: str, source: str) -> dict[str, object]:
-    if not isinstance(given, dict) or not all(isinstance(key, str) for key in given):
+def _mapping(value: object, name: str, source: str) -> dict[str, object]:
+    if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
         raise InputError("must be a mapping from parameters to values", source=source, field=name)
-    return given
+    return value
 
 
-def _lists(given: object, source: str) -> dict[str, Sequence[object]]:
+def _lists(value: object, source: str) -> dict[str, Sequence[object]]:
     lists: dict[str, Sequence[object]] = {}
-    for name, values in _mapping(given, "vary", source).items():
+    for name, values in _mapping(value, "vary", source).items():
         if not isinstance(values, list):
             raise InputError("must be a list of values", source=source, field=f"vary.{name}")
         lists[name] = values
@@ -160,8 +164,8 @@ def study_of(definition: SweepDefinition, product: Study | None) -> Study:
     """
     if definition.study == PRODUCT and product is not None:
         return product
-    found = MODEL_STUDIES.get(definition.study)
-    if found is None:
+    study = MODEL_STUDIES.get(definition.study)
+    if study is None:
         known = ", ".join((*MODEL_STUDIES, PRODUCT))
         raise InputError(
             f"is none of {known}",
@@ -169,7 +173,7 @@ def study_of(definition: SweepDefinition, product: Study | None) -> Study:
             field="study",
             value=cut_short(definition.study),
         )
-    return found
+    return study
 
 
 def sweep_of(definition: SweepDefinition, study: Study) -> Sweep:

@@ -1,5 +1,7 @@
-"""The study of the product, Roadstead itself: its actors on a generated fleet or the user's
-input."""
+"""The study of the product, Roadstead itself: its actors on a generated fleet or the user's input.
+
+A study is what a sweep runs: its parameters, metrics, and the combinations that make sense.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +14,7 @@ from roadstead.cli.stress_plan import PRODUCT, SweepDefinition
 from roadstead.inputs.loaded import Loaded
 from roadstead.lab.studies import CONFLICTS, DAY_S, TRANSACTION, Parameter, Study, Value, Values
 from roadstead.lab.sweep import Sweep
+from roadstead.report.paths import JOURNAL_FOLDER
 
 INPUT: Final = "input"
 """Value of the parameter `workload` for the user's input."""
@@ -56,7 +59,10 @@ METRICS: Final = (
     "retries",
     "utilization",
 )
-"""Metrics of a run; for those of conflicts and the score regret see `docs/conflicts.md`."""
+"""Metrics of a run, which `docs/conflicts.md` explains.
+
+busyness: share of its time that a scheduler spends on decisions.
+"""
 
 
 def product_study(definition: SweepDefinition, loaded: Loaded | None) -> Study:
@@ -118,9 +124,9 @@ def _first_values(definition: SweepDefinition) -> dict[str, Value]:
     """Return the first value of each swept parameter."""
     known = {each.name: each for each in PARAMETERS}
     return {
-        name: known[name].parse(given[0], definition.source)
-        for name, given in definition.vary.items()
-        if name in known and given
+        name: known[name].parse(values[0], definition.source)
+        for name, values in definition.vary.items()
+        if name in known and values
     }
 
 
@@ -139,4 +145,4 @@ def journals_of(sweep: Sweep, output: Path | None) -> list[str]:
     folders = [output / "runs" / f"{index + 1:03}" for index in range(len(runs))]
     for first in with_all_checks[:1]:
         folders[first] = output
-    return [str(folder.resolve() / "journal") for folder in folders]
+    return [str(folder.resolve() / JOURNAL_FOLDER) for folder in folders]

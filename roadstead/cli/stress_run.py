@@ -1,4 +1,8 @@
-"""Carrying out a sweep and printing its result."""
+"""Carrying out a sweep and printing its result.
+
+A point of the result is one combination of values, with the mean of each metric over its runs and
+its confidence interval (band).
+"""
 
 from __future__ import annotations
 

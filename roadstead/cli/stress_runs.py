@@ -1,4 +1,7 @@
-"""The runs of a sweep: as tasks, in this process or others, and their stored results."""
+"""The runs of a sweep: as tasks, in this process or others, and their stored results.
+
+`Work` has the tasks as plain values, which other processes can receive; a run is one task.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Final, cast
 
+from roadstead.cli.cores import usable_cores
 from roadstead.cli.notes import echo_note
 from roadstead.cli.session import Session
 from roadstead.cli.stress_options import JobOptions
@@ -71,13 +75,6 @@ def joins_cluster(engine: str, options: JobOptions) -> bool:
     """Whether the runs of a sweep are spread over a Ray that is joined."""
     address = used_settings(options).ray.address or os.environ.get(ADDRESS_VARIABLE) or LOCAL
     return engine in PARALLEL_ENGINES and address != LOCAL
-
-
-def cores() -> int:
-    """Return the number of CPUs that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def run_all(
@@ -149,7 +146,7 @@ def processes_of(
         return None
     settings = used_settings(options)
     is_joined = joins_cluster(engine, options)
-    jobs = options.jobs or (None if is_joined else cores())
+    jobs = options.jobs or (None if is_joined else usable_cores())
     if jobs == 1 and not is_joined:
         return None
     return Processes(

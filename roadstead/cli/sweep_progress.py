@@ -89,6 +89,7 @@ class SweepProgress:
 
     def _left(self, counts: TaskCounts) -> str:
         """The estimated remaining time; "" before the first run has ended, or below a minute."""
+        # Restored runs are those of the earlier sweep that this one continues.
         done = counts.done - counts.restored
         if done <= 0:
             return ""

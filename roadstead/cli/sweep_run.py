@@ -143,8 +143,9 @@ def _print_table(planned: ScenarioSweep, rows: Sequence[SweepRow]) -> None:
     from roadstead.report.scenario_sweep_plots import varying_metrics
     from roadstead.report.text_table import Column, print_table, text_column, wide_console
 
+    # (combination, number of its runs, metrics over them).
     points = spreads(rows)
-    varying, same = varying_metrics(points)
+    varying, constant = varying_metrics(points)
     names = [name for name in METRICS_SHOWN if name in varying]
     keys = [key for key, _ in planned.axes]
     heads = short_keys(keys)
@@ -160,7 +161,7 @@ def _print_table(planned: ScenarioSweep, rows: Sequence[SweepRow]) -> None:
     title = f"{planned.scenario}: median (lowest to highest) over seeds"
     first = points[0][2]
     equal = [
-        f"{each} {significant(first[each].median, 3)}" for each in METRICS_SHOWN if each in same
+        f"{each} {significant(first[each].median, 3)}" for each in METRICS_SHOWN if each in constant
     ]
     left_out = f"\nThe same in every run: {', '.join(equal)}" if equal else ""
     keys_shown = max(1, len(keys))
@@ -169,7 +170,7 @@ def _print_table(planned: ScenarioSweep, rows: Sequence[SweepRow]) -> None:
 
 def short_keys(keys: Sequence[str]) -> list[str]:
     """Return the last parts of keys, each with as many as make it unique, or with all."""
-    found = []
+    short = []
     for key in keys:
         parts = key.split(".")
         others = [each.split(".") for each in keys if each != key]
@@ -177,8 +178,8 @@ def short_keys(keys: Sequence[str]) -> list[str]:
             n for n in range(1, len(parts)) if all(each[-n:] != parts[-n:] for each in others)
         )
         # A whole key may be the end of another one.
-        found.append(".".join(parts[-next(unique, len(parts)) :]))
-    return found
+        short.append(".".join(parts[-next(unique, len(parts)) :]))
+    return short
 
 
 def _cell(spread: MetricSpread | None) -> str:

@@ -39,10 +39,12 @@ def _span(trace: Trace) -> str:
     return f"over {(last - first) / DAY_S:,.1f} days; {deleted:,} of the pods are deleted later"
 
 
-def _added(amounts: Sequence[Iterable[tuple[str, int]]], codes: NDArray[np.int32]) -> Counter[str]:
-    """Add up the amounts of the class of each node or pod."""
+def _added(
+    amounts: Sequence[Iterable[tuple[str, int]]], classes: NDArray[np.int32]
+) -> Counter[str]:
+    """Add up the amounts of the class of each node or pod. classes: int32[node or pod]."""
     total: Counter[str] = Counter()
-    counts = np.bincount(codes, minlength=len(amounts)).tolist()
+    counts = np.bincount(classes, minlength=len(amounts)).tolist()
     for entry, count in zip(amounts, counts, strict=True):
         for resource, amount in entry:
             total[resource] += amount * count

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
-from roadstead.cli.options import OutputFormat, format_option
+from roadstead.cli.options import OutputFormat, format_option, options_as
 
 if TYPE_CHECKING:
     from roadstead.traces.files import ProgressMeter
@@ -18,8 +17,6 @@ if TYPE_CHECKING:
     from roadstead.traces.sink import TraceSink
 
 PATH = click.Path(path_type=Path)
-Command = Callable[..., None]
-"""The function of a command."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,18 +78,8 @@ nodes_option = click.option(
 )
 
 
-def common_options(command: Command) -> Command:
-    """Add the options of every import, which the command receives as `common`."""
-
-    @functools.wraps(command)
-    def call(**given: Any) -> None:  # noqa: ANN401
-        names = ("path", "on_error", "sample", "seed", "output_format")
-        command(common=CommonOptions(**{name: given.pop(name) for name in names}), **given)
-
-    decorated: Command = call
-    for parameter in reversed(_COMMON_OPTIONS):
-        decorated = parameter(decorated)
-    return decorated
+common_options = options_as("common", CommonOptions, _COMMON_OPTIONS)
+"""Decorator: adds the options of every import, which the command receives as `common`."""
 
 
 def machine_spec(node_cpu: float, node_memory: str, nodes: int | None = None) -> MachineSpec:
@@ -125,8 +112,9 @@ def run_import(
 ) -> None:
     """Import a trace with progress, and print the report.
 
-    name: of its source, for the report. read: reads the source into the sink, and reports to the
-    meter how much of the files it has read. namespace: of its pods.
+    name: of its source, for the report. read: passes nodes and pods of the source to the sink,
+    which writes the trace, and reports to the meter how much of the files it has read. namespace:
+    of its pods.
     """
     from rich.console import Console
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Final
 
 from roadstead.protocol.errors import InputError
+
+JOURNAL_FOLDER: Final = "journal"
+"""Name of the folder of the journal in an output directory."""
 
 
 def check_folder(folder: Path, *, source: str = "", field: str = "") -> None:

@@ -23,7 +23,7 @@ from roadstead.lab.sweep import LabSweepResult
 from roadstead.protocol.errors import InputError
 from roadstead.report.arrow import FLOAT64, INT64, column, make_table, type_of
 from roadstead.report.parquet import write_parquet
-from roadstead.report.paths import entries
+from roadstead.report.paths import JOURNAL_FOLDER, entries
 from roadstead.report.plot import svg
 from roadstead.report.result import InputDigest, Json
 from roadstead.report.stress_page import page
@@ -33,7 +33,7 @@ from roadstead.sweeps.results_file import RESULTS_FILE_NAME, refuse_unfinished
 FILES = ("runs.parquet", "runs.json", "points.json", "report.html")
 FORMAT = "roadstead-stress"
 PLOTS = "plots"
-RUN_FOLDERS = ("journal", "runs")
+RUN_FOLDERS = (JOURNAL_FOLDER, "runs")
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,14 @@
 import subprocess
 import sys
 import zipfile
+from importlib.metadata import PackageNotFoundError
 
 import pytest
 import yaml
 from ray._private.runtime_env.packaging import get_uri_for_package
 
 import roadstead
+from roadstead.api import cluster_pack
 from roadstead.api.cluster_pack import pack, pinned_requirements
 from roadstead.protocol.errors import InputError
 
@@ -112,3 +114,13 @@ def test_two_plugin_files_of_one_name_are_refused(tmp_path):
 
 def test_missing_packages_are_left_out():
     assert list(pinned_requirements("no-such-package")) == []
+
+
+def test_a_package_that_is_not_installed_is_refused(tmp_path, monkeypatch):
+    def no_distribution(name):
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(cluster_pack, "distribution", no_distribution)
+
+    with pytest.raises(InputError, match=r"roadstead.* is not installed"):
+        pack(tmp_path / "env.yaml")

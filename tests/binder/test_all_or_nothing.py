@@ -43,7 +43,7 @@ class Hooks:
     def dry_run(self, request):
         return SUCCESS
 
-    def missing(self, facts):
+    def missing_members(self, facts):
         return 2 if facts.pod_group else 0
 
     def verify_prefix(self, requests):
@@ -58,7 +58,7 @@ def core_of(hooks=None, **settings):
         hooks.verify,
         BinderSettings(checks_versions=not hooks.is_quick, **settings),
         journals_all=True,
-        missing=hooks.missing,
+        missing_members=hooks.missing_members,
         dry_run=hooks.dry_run,
         verify_prefix=hooks.verify_prefix,
     )
@@ -117,7 +117,7 @@ STEPS = [
     (Hooks, "verify_prefix"),
     (Hooks, "verify"),
     (Hooks, "dry_run"),
-    (Hooks, "missing"),
+    (Hooks, "missing_members"),
     (BinderCore, "advance_epoch"),
     (TableStore, "add_pod"),
     (TableStore, "add_pods"),

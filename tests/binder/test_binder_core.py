@@ -20,7 +20,7 @@ from roadstead.binder import (
     Released,
     TableStore,
 )
-from roadstead.binder.all_or_nothing import Missing
+from roadstead.binder.all_or_nothing import MissingMembers
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.node_list import NodeList
 from roadstead.facts.pod import PodFacts
@@ -37,7 +37,7 @@ LARGE = PodFacts(requests=(("cpu", 900),))
 def binder(
     *pods: str,
     nodes: tuple[str, ...] = ("n1", "n2"),
-    missing: Missing = lambda _: 0,
+    missing_members: MissingMembers = lambda _: 0,
     **settings: int,
 ) -> BinderCore:
     """A binder of nodes with 1000 milli-CPU each, whose filter is the fit of CPU."""
@@ -49,7 +49,7 @@ def binder(
         used = row["requested"].get("cpu", 0)
         return SUCCESS if used + asked <= 1000 else unschedulable("Insufficient cpu")
 
-    core = BinderCore(store, fits, BinderSettings(**settings), missing=missing)
+    core = BinderCore(store, fits, BinderSettings(**settings), missing_members=missing_members)
     for name in nodes:
         core.add_node(NodeFacts(name, allocatable=(("cpu", 1000),)))
     core.add_pods([(f"uid-{name}", f"default/{name}", SMALL) for name in pods])

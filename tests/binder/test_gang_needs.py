@@ -38,7 +38,7 @@ def missing(facts, *bound, groups=(), aside=()):
     # Bound pods count also where they were added later.
     for number, each in enumerate(bound):
         put(table, f"n{number % 2 + 1}", each)
-    return needs.missing(facts)
+    return needs.missing_members(facts)
 
 
 def group(least=None, running=0):

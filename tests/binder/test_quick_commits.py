@@ -36,7 +36,7 @@ class Cores:
             TableStore(),
             verify,
             BinderSettings(**chosen),
-            missing=lambda facts: 2 if facts.pod_group else 0,
+            missing_members=lambda facts: 2 if facts.pod_group else 0,
             dry_run=lambda _: SUCCESS,
             verify_prefix=lambda asked: len(asked) if is_quick else 0,
             journals_all=True,

@@ -162,7 +162,7 @@ class TestGangsAndTransactions:
         def missing(facts):
             return needs.get(facts.pod_group.name, 0) if facts.pod_group else 0
 
-        core = binder("a", "b", missing=missing)
+        core = binder("a", "b", missing_members=missing)
         for name in "ab":
             core.update_pods([(f"uid-{name}", member)])
         of_gang = [ask("a", facts=member), ask("b", "gone", facts=member)]
@@ -172,7 +172,7 @@ class TestGangsAndTransactions:
     def test_the_pods_that_a_gang_needs_are_counted_once_for_a_batch(self):
         member = replace(SMALL, pod_group=GroupMembership("g", 2))
         asked = []
-        core = binder("a", "b", missing=lambda facts: asked.append(facts) or 2)
+        core = binder("a", "b", missing_members=lambda facts: asked.append(facts) or 2)
         for name in "ab":
             core.update_pods([(f"uid-{name}", member)])
 
@@ -183,7 +183,7 @@ class TestGangsAndTransactions:
 
     def test_a_gang_that_does_not_reach_its_minimum_gets_that_reason(self):
         member = replace(SMALL, pod_group=GroupMembership("g", 2))
-        core = binder("a", "b", missing=lambda facts: 2)
+        core = binder("a", "b", missing_members=lambda facts: 2)
         for name in "ab":
             core.update_pods([(f"uid-{name}", member)])
 
@@ -201,7 +201,7 @@ class TestGangsAndTransactions:
             alone = store.table.row_facts("n1")["pod_count"] == 0
             return unschedulable("alone") if alone and request.uid == "uid-c" else SUCCESS
 
-        core = BinderCore(store, fits, missing=lambda facts: 2 if facts.pod_group else 0)
+        core = BinderCore(store, fits, missing_members=lambda facts: 2 if facts.pod_group else 0)
         core.add_node(NodeFacts("n1"))
         facts = {"a": member, "b": member, "c": SMALL, "d": SMALL}
         core.add_pods([(f"uid-{name}", f"default/{name}", each) for name, each in facts.items()])

@@ -54,7 +54,7 @@ def test_a_snapshot_has_all_state_once_and_with_its_revision():
     beside = SnapshotExtras(
         nodes={"n1": 4, "n0": 7},
         pods={"uid-waits": 3, "uid-bound": 5, "uid-evicted": 6, "uid-ran": 0},
-        gone=[
+        removed=[
             RemovedPod("uid-evicted", "default/evicted", "n1", "preemptor"),
             RemovedPod("uid-bound", "default/bound", "n1", ""),
             RemovedPod("uid-before", "default/before", "n9", ""),

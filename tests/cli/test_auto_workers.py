@@ -116,7 +116,7 @@ def test_a_run_on_a_cluster_knows_how_many_workers_it_may_have(
 ):
     chosen = partial(choose_workers, clock_s=ticking(3.0))
     monkeypatch.setattr(auto_workers, "choose_workers", chosen)
-    monkeypatch.setattr(auto_workers.os, "sched_getaffinity", lambda _: range(9), raising=False)
+    monkeypatch.setattr(auto_workers, "usable_cores", lambda: 9)
     plan = plan_with("LikesFewPods")
 
     grown = with_workers(plan, ConcurrencyOptions(workers=AUTO), fleet(), lambda _: room)

@@ -112,9 +112,26 @@ def test_names_that_can_not_be_played_are_refused(name: str, message: str) -> No
         chosen_plans([name], has_openb=False, slow=False)
 
 
-@pytest.mark.parametrize("option", [("--runs", 2), ("--list",), ("--compare", "old.json")])
+@pytest.mark.parametrize(
+    "option",
+    [
+        ("--runs", 2),
+        ("--list",),
+        ("--compare", "old.json"),
+        ("--seed", 2),
+        ("--timeout", 10),
+        ("--mode", "shared"),
+    ],
+)
 def test_options_of_other_workloads_are_refused(run: Run, option: tuple[object, ...]) -> None:
     result = run("bench", "simulate", *option)
 
     assert result.exit_code == 2
     assert "apply to `bench simulate`" in result.stderr
+
+
+def test_slow_is_refused_without_simulate(run: Run) -> None:
+    result = run("bench", "ten-classes", "--slow")
+
+    assert result.exit_code == 2
+    assert "--slow needs `bench simulate`" in result.stderr

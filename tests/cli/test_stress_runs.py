@@ -239,7 +239,7 @@ def test_a_folder_with_journals_but_no_results_is_not_resumed(stress, tmp_path):
 
 
 def test_other_processes_are_begun_only_where_they_can_help(monkeypatch):
-    monkeypatch.setattr(stress_runs, "cores", lambda: 4)
+    monkeypatch.setattr(stress_runs, "usable_cores", lambda: 4)
     chosen = [
         stress_runs.processes_of(None, asked.engine, None, JobOptions(jobs, address), None)
         for asked, jobs, address in (

@@ -77,6 +77,17 @@ def test_children_import_roadstead_and_nothing_from_the_working_directory(hostil
     assert str(hostile) in isolation.import_path()
 
 
+def test_children_of_a_process_whose_working_directory_was_removed_import_roadstead(
+    tmp_path, monkeypatch
+):
+    removed = tmp_path / "removed"
+    removed.mkdir()
+    monkeypatch.chdir(removed)
+    removed.rmdir()
+
+    assert isolation.PACKAGE_PARENT in isolation.import_path()
+
+
 ON_RAY = """
 import glob, json, os, stat, sys
 from roadstead.actors.runs.launch import ActorLauncher

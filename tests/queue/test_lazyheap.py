@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roadstead.lazyheap import COMPACT_MIN_ENTRIES, LazyHeap
+from roadstead.lazyheap import DEAD_ENTRIES_MAX, LazyHeap
 from tests.inside import objects_in
 
 
@@ -53,11 +53,11 @@ def test_a_present_item_cannot_be_added_again():
 
 def test_dead_entries_do_not_accumulate():
     heap = filled(0)
-    for turn in range(10 * COMPACT_MIN_ENTRIES):
+    for turn in range(10 * DEAD_ENTRIES_MAX):
         heap.put("n1", (1,), turn, "later")
         heap.remove("n1")
     entries = [each for each in objects_in(heap, tuple) if len(each) == 3]
-    assert len(heap) <= len(entries) <= COMPACT_MIN_ENTRIES + 2
+    assert len(heap) <= len(entries) <= DEAD_ENTRIES_MAX + 2
     assert heap.first() == "item 0"
 
 

@@ -23,10 +23,10 @@ from roadstead.plugins.in_tree import in_tree_registry
 
 def missing_hooks_check(subject: PluginUnderTest, fleets: Fleets) -> Check | None:
     """List the hooks of `docs/plugins.md` that would save time; None if none is missing."""
-    found = [*_advice(subject, fleets)]
-    if not found:
+    advice = [*_advice(subject, fleets)]
+    if not advice:
         return None
-    return Check("left out", CheckOutcome.OK, "; ".join(found), len(found))
+    return Check("left out", CheckOutcome.OK, "; ".join(advice), len(advice))
 
 
 def _advice(subject: PluginUnderTest, fleets: Fleets) -> Iterator[str]:
@@ -47,11 +47,8 @@ def _advice(subject: PluginUnderTest, fleets: Fleets) -> Iterator[str]:
             "would be evaluated once"
         )
     # The binder checks such filters again at each bind.
-    is_live_filter = issubclass(plugin_class, FilterPlugin) and plugin_class.reads is not Reads.NODE
-    if (
-        is_live_filter
-        and getattr(plugin_class, "count_passing", None) is FilterPlugin.count_passing
-    ):
+    reads_pods = issubclass(plugin_class, FilterPlugin) and plugin_class.reads is not Reads.NODE
+    if reads_pods and getattr(plugin_class, "count_passing", None) is FilterPlugin.count_passing:
         yield "without count_passing, the binder calls Filter for each pod of a batch"
 
 

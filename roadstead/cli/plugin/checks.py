@@ -211,12 +211,12 @@ def _check_answers(subject: PluginUnderTest, fleet: SampleFleet) -> CaseResults:
     table = fleet.make_table()
     location = LOCATION_OF_SCORES.get(subject.name, "")
     for facts in fleet.classes():
-        found = answers(subject, facts, table)
-        if found.error:
-            yield f"{found.error}, for {fleet.describe_pod(facts)}"
+        answered = answers(subject, facts, table)
+        if answered.error:
+            yield f"{answered.error}, for {fleet.describe_pod(facts)}"
         # One case for each node.
-        yield from (None for _ in found.refusals)
-        for score in found.scores or ():
+        yield from (None for _ in answered.refusals)
+        for score in answered.scores or ():
             if not 0 <= score <= MAX_NODE_SCORE:
                 text = with_location(f"a score of {score}, want 0..{MAX_NODE_SCORE}", location)
                 yield f"{text}, for {fleet.describe_pod(facts)}"
@@ -227,12 +227,12 @@ def _check_signature(subject: PluginUnderTest, fleet: SampleFleet) -> CaseResult
     table = fleet.make_table()
     plugin = subject.build()
     for facts in _classes(fleet):
-        signed = plugin.sign(facts)
+        signature = plugin.sign(facts)
         # A signature that cannot be hashed is a failure.
-        hash(signed)
+        hash(signature)
         expected = None
         for name, other in pods_with_one_change(facts):
-            if signed is None or plugin.sign(other) != signed:
+            if signature is None or plugin.sign(other) != signature:
                 continue
             expected = expected or answers(subject, facts, table)
             pod = fleet.describe_pod(facts)
@@ -244,13 +244,13 @@ def check_shapes(subject: PluginUnderTest, fleet: SampleFleet) -> CaseResults:
     """Pods that differ only in requested amounts must have equal answers (`shares_by_shape`)."""
     table = fleet.make_table()
     for facts in _classes(fleet):
-        both = [answers(subject, each, table) for each in (facts, _larger(facts))]
+        pair = [answers(subject, each, table) for each in (facts, _larger(facts))]
         if subject.plugin_class.reads is Reads.ROW:
             # A row may have room for only one of them, or its score may depend on the requests.
             # Only such plugins sign the amounts of each class (`Profile.signature_of`).
-            both = [replace(each, refusals=(), raw=None, scores=None) for each in both]
+            pair = [replace(each, refusals=(), raw=None, scores=None) for each in pair]
         hint = "and the same with larger requests; does `shares_by_shape` hold?"
-        yield _difference(both[0], both[1], fleet.describe_pod(facts), hint)
+        yield _difference(pair[0], pair[1], fleet.describe_pod(facts), hint)
 
 
 def check_effects(subject: PluginUnderTest, fleet: SampleFleet) -> CaseResults:
@@ -260,11 +260,11 @@ def check_effects(subject: PluginUnderTest, fleet: SampleFleet) -> CaseResults:
     for facts in _classes(fleet):
         pod_class = table.classes.pod_class(facts)
         # By effects of a placed pod: whether each effect may change the answers for `pod_class`.
-        first: dict[tuple[Effect, ...], list[bool]] = {}
+        may_change: dict[tuple[Effect, ...], list[bool]] = {}
         for each in (facts, *(other for _, other in pods_with_one_change(facts))):
             effects = profile.effects(table.classes.pod_class(each))
             changed = [effect.may_change(pod_class) for effect in effects]
-            expected = first.setdefault(effects, changed)
+            expected = may_change.setdefault(effects, changed)
             hint = "and a pod of equal effect change the answers for different pods"
             yield None if changed == expected else f"{fleet.describe_pod(facts)} {hint}"
 

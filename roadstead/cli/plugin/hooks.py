@@ -120,12 +120,12 @@ class _FailureHandler(logging.Handler):
 
     def __init__(self) -> None:
         super().__init__(logging.INFO)
-        self.found: list[PluginFailure] = []
+        self.failures: list[PluginFailure] = []
 
     def emit(self, record: logging.LogRecord) -> None:
         failure = record.args[0] if isinstance(record.args, tuple) and record.args else None
         if isinstance(failure, PluginFailure):
-            self.found.append(failure)
+            self.failures.append(failure)
 
 
 @contextmanager
@@ -136,7 +136,7 @@ def _collect_failures() -> Iterator[list[PluginFailure]]:
     log.addHandler(handler)
     log.setLevel(logging.INFO)
     try:
-        yield handler.found
+        yield handler.failures
     finally:
         log.removeHandler(handler)
         log.setLevel(level)

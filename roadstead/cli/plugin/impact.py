@@ -65,9 +65,11 @@ def pod_impacts(subject: PluginUnderTest, fleet: SampleFleet) -> Iterator[PodImp
     answers_before: list[tuple[int, int, tuple[int, ...]]] = []
 
     def record_answers(facts: PodFacts) -> None:
-        found = answers_of(Evaluation(only_this_plugin, path.classes.pod_class(facts), path.table))
-        passed = sum(refusal == "" for refusal in found.refusals)
-        answers_before.append((len(path.table) - passed, passed, found.scores or ()))
+        answered = answers_of(
+            Evaluation(only_this_plugin, path.classes.pod_class(facts), path.table)
+        )
+        passed = sum(refusal == "" for refusal in answered.refusals)
+        answers_before.append((len(path.table) - passed, passed, answered.scores or ()))
 
     outcomes_with = play_each(path, fleet, record_answers)
     outcomes_without = play_each(PlainPath(subject.profiles_without), fleet)

@@ -115,7 +115,7 @@ def _file(plugin_class: type[Plugin]) -> str:
 
 def _enabling(profiles: Iterable[ProfileConfig], name: str) -> tuple[EnabledIn, ...]:
     """Return the profiles that enable the plugin of this name."""
-    found: list[EnabledIn] = []
+    enabling: list[EnabledIn] = []
     for profile in profiles:
         refs = {
             point: ref
@@ -125,8 +125,8 @@ def _enabling(profiles: Iterable[ProfileConfig], name: str) -> tuple[EnabledIn, 
         }
         if refs:
             weight = refs["score"].weight if "score" in refs else None
-            found.append(EnabledIn(profile.scheduler_name, tuple(refs), weight))
-    return tuple(found)
+            enabling.append(EnabledIn(profile.scheduler_name, tuple(refs), weight))
+    return tuple(enabling)
 
 
 def print_plugins(plugins: Sequence[KnownPlugin], output_format: OutputFormat) -> None:

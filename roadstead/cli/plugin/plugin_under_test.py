@@ -1,6 +1,7 @@
 """A plugin under test, alone or with the default plugins, and its answers in comparable form.
 
-`PodClasses` groups pods with equal facts (what scheduling reads of a manifest).
+`PodClasses` groups pods with equal facts. An `Evaluation` has the answers of a profile's plugins
+for one class and all rows of a table, and brings them up to date after changes.
 """
 
 from __future__ import annotations

@@ -46,12 +46,12 @@ def on_users_fleet(path: str, args: object, source: SourceOptions) -> PluginTest
     chosen = choose_plugins([path])
     loaded = load(source, with_digests=False)
     subject = plugin_under_test(chosen, args, loaded.cluster)
-    given = users_fleet(loaded, subject.plan.cluster)
-    for note in (*loaded.notes, *given.notes):
+    users = users_fleet(loaded, subject.plan.cluster)
+    for note in (*loaded.notes, *users.notes):
         click.echo(printable(note), err=True)
-    counts = f"{len(given.fleet.nodes):,} nodes, {len(given.fleet.running):,} running pods"
-    text = f"{loaded.source}: {counts}, {len(given.fleet.pods):,} pending"
-    return PluginTest(subject, text, _checks(subject, [given.fleet]))
+    counts = f"{len(users.fleet.nodes):,} nodes, {len(users.fleet.running):,} running pods"
+    text = f"{loaded.source}: {counts}, {len(users.fleet.pods):,} pending"
+    return PluginTest(subject, text, _checks(subject, [users.fleet]))
 
 
 def _checks(subject: PluginUnderTest, fleets: Sequence[SampleFleet]) -> tuple[Check, ...]:

@@ -59,15 +59,15 @@ def users_fleet(loaded: Loaded, cluster: ClusterFacts) -> UsersFleet:
 def _of_every_class(pods: tuple[Pod, ...]) -> list[Pod]:
     """Choose up to PODS_MAX pods, at first one of each class; sort them by priority."""
     if len(pods) > PODS_MAX:
-        first = {facts: identity.uid for identity, facts in reversed(pods)}
-        uids = set(first.values())
-        pods = tuple(sorted(pods, key=lambda pod: pod[0].uid not in uids))[:PODS_MAX]
+        first_of_class = {facts: identity.uid for identity, facts in reversed(pods)}
+        first_uids = set(first_of_class.values())
+        pods = tuple(sorted(pods, key=lambda pod: pod[0].uid not in first_uids))[:PODS_MAX]
     return sorted(pods, key=lambda pod: -pod[1].priority)
 
 
-def _notes(given: tuple[Pod, ...], chosen: list[Pod]) -> Iterator[str]:
-    if len(chosen) < len(given):
-        yield f"Used: {len(chosen):,} of {len(given):,} pending pods, first one of each shape."
+def _notes(pending: tuple[Pod, ...], chosen: list[Pod]) -> Iterator[str]:
+    if len(chosen) < len(pending):
+        yield f"Used: {len(chosen):,} of {len(pending):,} pending pods, first one of each shape."
     others = {facts.scheduler_name for _, facts in chosen} - {DEFAULT_SCHEDULER_NAME}
     if others:
         names = ", ".join(sorted(others))
