@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import zoneinfo
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
 
 from roadstead.cel.errors import CelRunError
@@ -37,6 +37,9 @@ _TIMESTAMP = re.compile(
 )
 _ZONE_NAME = re.compile(r"[A-Za-z0-9_+/-]{1,64}")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+_Zone = tzinfo | timedelta
+"""A zone with a name, or a fixed offset from UTC, which in Go may be longer than a day."""
 
 
 def parse_duration(text: str) -> DurationValue | None:
@@ -110,7 +113,7 @@ def _check_seconds(seconds: int) -> None:
 
 def timestamp_text(timestamp: Timestamp) -> str:
     """Return the time in RFC 3339, in the zone in which it was given."""
-    moment = _local(timestamp, timezone(timedelta(seconds=timestamp.offset_s)))
+    moment = _local(timestamp, timedelta(seconds=timestamp.offset_s))
     nanoseconds = timestamp.nanoseconds % _SECOND
     fraction = f".{nanoseconds:09d}".rstrip("0") if nanoseconds else ""
     sign = "-" if timestamp.offset_s < 0 else "+"
@@ -134,16 +137,17 @@ def checked_duration(nanoseconds: int) -> DurationValue:
     return DurationValue(nanoseconds)
 
 
-def _local(timestamp: Timestamp, zone: tzinfo) -> datetime:
+def _local(timestamp: Timestamp, zone: _Zone) -> datetime:
+    """Return the local time of a moment in a zone, in whole seconds."""
     moment = _EPOCH + timedelta(seconds=timestamp.nanoseconds // _SECOND)
     try:
-        return moment.astimezone(zone)
+        return moment + zone if isinstance(zone, timedelta) else moment.astimezone(zone)
     except OverflowError:
         # In this zone the year is 0 or 10000, which Python does not have.
         return moment
 
 
-def _zone(name: str) -> tzinfo:
+def _zone(name: str) -> _Zone:
     """Return the zone that an expression names.
 
     Raises:
@@ -161,7 +165,8 @@ def _zone(name: str) -> tzinfo:
         raise CelRunError(f"unknown time zone {name}") from None
 
 
-def _fixed_zone(name: str) -> tzinfo:
+def _fixed_zone(name: str) -> timedelta:
+    """Return the offset from UTC that "-08:00" or "5:30" means."""
     hours_text, _, minutes_text = name.partition(":")
     try:
         # Hours of more than ten digits would overflow timedelta.
@@ -169,7 +174,7 @@ def _fixed_zone(name: str) -> tzinfo:
             raise ValueError(name)
         hours, minutes = int(hours_text), int(minutes_text)
         offset = hours * 60 - minutes if name[0] == "-" else hours * 60 + minutes
-        return timezone(timedelta(minutes=offset))
+        return timedelta(minutes=offset)
     except ValueError:
         raise CelRunError(f'strconv.Atoi: parsing "{name[:12]}": invalid syntax') from None
 

@@ -121,9 +121,10 @@ def _slice_problems(spec: ResourceSliceSpec) -> Iterator[FieldProblem]:
         yield from _below(("spec", "sharedCounters", index), counter_set_problems(each))
     counter_sets = {each.name: each for each in spec.shared_counters}
     yield from _unique(("spec", "sharedCounters"), [each.name for each in spec.shared_counters])
-    if sum(len(each.counters) for each in spec.shared_counters) > SLICE_MAX_COUNTERS:
+    counter_count = sum(len(each.counters) for each in spec.shared_counters)
+    if counter_count > SLICE_MAX_COUNTERS:
         rule = f"must have no more than {SLICE_MAX_COUNTERS} counters in total"
-        yield _problem(("spec", "sharedCounters"), len(counter_sets), rule)
+        yield _problem(("spec", "sharedCounters"), counter_count, rule)
     yield from _unique(("spec", "devices"), [each.name for each in spec.devices])
     for index, device in enumerate(spec.devices):
         yield from _below(("spec", "devices", index), _device_problems(device, spec, counter_sets))

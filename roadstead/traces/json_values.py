@@ -192,15 +192,18 @@ class _Chars:
 
     def _read_more(self, at_least: int = 0) -> bool:
         """Read further bytes; return False at the end of the file."""
-        content = self._undecoded + self._read(max(CHUNK_BYTES, at_least))
-        if content == self._undecoded:
+        read = self._read(max(CHUNK_BYTES, at_least))
+        content = self._undecoded + read
+        if not content:
             return False
-        # The last character may be incomplete: its bytes are decoded with the next ones.
-        cut = next((n for n in range(1, 4) if content[-n:][:1] >= b"\xc0"), 0)
-        self._undecoded = content[-cut:] if cut else b""
+        # The last character may be incomplete: its bytes are decoded with the next ones, if any.
+        starts = (n for n in range(1, 4) if content[-n:][:1] >= b"\xc0")
+        later_bytes = next(starts, 0) if read else 0
+        end = len(content) - later_bytes
+        self._undecoded = content[end:]
         try:
-            more = (content[:-cut] if cut else content).decode()
+            decoded = content[:end].decode()
         except UnicodeDecodeError:
             raise InputError("is not UTF-8 text", source=self._source) from None
-        self._text, self._at = self._text[self._at :] + more, 0
+        self._text, self._at = self._text[self._at :] + decoded, 0
         return True

@@ -170,10 +170,11 @@ class TableReader:
             amount = parse_quantity(self._text(row, source))
         except QuantityError as error:
             raise cell.error(column, str(error)) from None
-        found = amount.milli_value() if isinstance(source, mapped.CpuColumn) else amount.value()
-        if not 0 <= found <= AMOUNT_MAX:
+        is_cpu = isinstance(source, mapped.CpuColumn)
+        scaled = (amount.milli_value() if is_cpu else amount.value()) * scale
+        if not 0 <= scaled <= AMOUNT_MAX:
             raise cell.error(column, f"is not an amount from 0 to {AMOUNT_MAX}")
-        return round(found * scale)
+        return round(scaled)
 
     def _amounts(self, row: Row, part: _PodsOrNodes) -> dict[str, int]:
         found: dict[str, int] = {}

@@ -127,10 +127,15 @@ def test_durations_and_times() -> None:
     moment = parse_timestamp("2024-02-29T12:34:56.5+02:00")
     assert moment is not None
     assert timestamp_text(moment) == "2024-02-29T12:34:56.5+02:00"
+    # Go accepts offsets of up to 24 hours and 60 minutes; Python's `timezone` does not.
+    far = parse_timestamp("2024-02-29T12:00:00+24:60")
+    assert far is not None
+    assert timestamp_text(far) == "2024-02-29T12:00:00+25:00"
     holds(
         'timestamp("2024-01-01T00:00:00Z") + duration("24h") == timestamp("2024-01-02T00:00:00Z")',
         'timestamp("2024-02-29T12:00:00Z").getHours("America/New_York") == 7',
         'timestamp("2024-02-29T12:00:00Z").getHours("-08:00") == 4',
+        'timestamp("2024-02-29T12:00:00Z").getHours("25:00") == 13',
     )
     assert evaluate('timestamp(0).getHours("No/Where") == 1') == "unknown time zone No/Where"
 
