@@ -41,7 +41,7 @@ from roadstead.protocol.quantity import Quantity
 
 Function = Callable[..., Value]
 _Guard = Callable[[Value], bool]
-"""Whether a value fits the type of an argument."""
+"""Returns whether a value fits the type of an argument; it guards a call of an implementation."""
 
 # By name of a CEL type: the Python class of its values.
 _CLASSES: dict[str, type] = {
@@ -164,7 +164,7 @@ def _is_known(type_: Type) -> bool:
 
 
 def _dispatcher(name: str, overloads: tuple[Overload, ...]) -> Function:
-    """Return the function that calls the first overload which fits the classes of the arguments."""
+    """Return a function that calls the first overload whose types the arguments fit."""
     candidates = [
         ([_guard(arg) for arg in overload.args], _BY_OVERLOAD[overload.id])
         for overload in overloads

@@ -69,10 +69,11 @@ class PlanError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A step, the closure that evaluates a node.
+    """The step of a node: the closure `run` that evaluates it.
 
-    is_constant: upstream evaluates it at compile time, which changes its costs and errors.
-    is_fixed: its value is always the same, so it can be evaluated now, even if upstream does not.
+    is_constant: upstream evaluates the node at compile time, as a literal, which changes its costs
+    and errors. is_fixed: the value depends on no variable, so that it can be computed now; true
+    also for nodes that upstream evaluates each time.
     """
 
     run: Step
@@ -260,10 +261,10 @@ class _Planner:
             return lambda variables: qualify_if_present(operand(variables), key(variables))
 
         def metered(variables: Variables) -> Value:
-            found = qualify_if_present(operand(variables), key(variables))
-            if found.has_value:
+            entry = qualify_if_present(operand(variables), key(variables))
+            if entry.has_value:
                 spend(variables, 1)
-            return found
+            return entry
 
         return metered
 
@@ -313,7 +314,10 @@ class _Planner:
 
 
 def _is_attribute(node: TreeNode) -> bool:
-    """Return whether a field or index of the node costs 1, not 2: upstream reads both at once."""
+    """Return whether reading a field or index of the node costs 1, not 2.
+
+    For these nodes upstream has an attribute, which reads the node with its field in one step.
+    """
     if isinstance(node, (Ident, Select)):
         return True
     return isinstance(node, Call) and node.name in (

@@ -67,7 +67,7 @@ def and_step(left: Step, right: Step) -> Step:
                     return value
                 raise no_overload()
             error = no_overload()
-        return _absorb(right, variables, wanted=False, error=error)
+        return _value_or_error(right, variables, wanted=False, error=error)
 
     return conjunction
 
@@ -89,12 +89,12 @@ def or_step(left: Step, right: Step) -> Step:
                     return value
                 raise no_overload()
             error = no_overload()
-        return _absorb(right, variables, wanted=True, error=error)
+        return _value_or_error(right, variables, wanted=True, error=error)
 
     return disjunction
 
 
-def _absorb(run: Step, variables: Variables, *, wanted: bool, error: CelRunError) -> Value:
+def _value_or_error(run: Step, variables: Variables, *, wanted: bool, error: CelRunError) -> Value:
     """Return the value of the second operand, `run`, if it is `wanted`; else raise `error`.
 
     error: of the first operand.

@@ -1,4 +1,4 @@
-"""Durations and timestamps: parsed, printed and split into parts as Go does.
+"""Durations and timestamps: parsed, printed and split into fields as Go does.
 
 Upstream: cel-go 0.26 common/types/duration.go, timestamp.go, overflow.go, common/stdlib; Go's time.
 """
@@ -30,7 +30,7 @@ _UNITS = {
     "m": 60 * _SECOND,
     "h": 3600 * _SECOND,
 }
-_PART = re.compile(r"([0-9]*+)(?:\.([0-9]*+))?([^0-9.]++)")
+_DURATION_PART = re.compile(r"([0-9]*+)(?:\.([0-9]*+))?([^0-9.]++)")
 _TIMESTAMP = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:[.,]([0-9]++))?"
     r"(?:Z|([+-])([0-9]{2}):([0-9]{2}))"
@@ -51,7 +51,7 @@ def parse_duration(text: str) -> DurationValue | None:
         return DurationValue(0)
     total, position = 0, 0
     while position < len(body):
-        match = _PART.match(body, position)
+        match = _DURATION_PART.match(body, position)
         if match is None or not (match[1] or match[2]) or match[3] not in _UNITS:
             return None
         unit = _UNITS[match[3]]
@@ -179,15 +179,15 @@ def _fixed_zone(name: str) -> timedelta:
         raise CelRunError(f'strconv.Atoi: parsing "{name[:12]}": invalid syntax') from None
 
 
-_Part = Callable[[datetime], int]
-"""A part of a local time, such as its year."""
+_Field = Callable[[datetime], int]
+"""Returns a field of a local time, such as its year."""
 
 
-def _of_timestamp(part: _Part) -> Callable[..., Value]:
-    """Return the function that computes a part of a timestamp in a zone, by default UTC."""
+def _of_timestamp(field: _Field) -> Callable[..., Value]:
+    """Return the function that computes a field of a timestamp in a zone, by default UTC."""
 
     def compute(value: Timestamp, zone: str = "UTC") -> Value:
-        return part(_local(value, _zone(zone)))
+        return field(_local(value, _zone(zone)))
 
     return compute
 
@@ -209,7 +209,7 @@ def _of_duration(unit_ns: int) -> Callable[..., Value]:
 
 
 # By name in the overloads; months and days count from 0, as upstream.
-_PARTS: dict[str, _Part] = {
+_FIELDS: dict[str, _Field] = {
     "year": lambda moment: moment.year,
     "month": lambda moment: moment.month - 1,
     "day_of_year": lambda moment: moment.timetuple().tm_yday - 1,
@@ -222,9 +222,9 @@ _PARTS: dict[str, _Part] = {
 }
 
 TIME_FUNCTIONS: Final[dict[str, Callable[..., Value]]] = {
-    **{f"timestamp_to_{name}": _of_timestamp(part) for name, part in _PARTS.items()},
-    **{f"timestamp_to_{name}_with_tz": _of_timestamp(part) for name, part in _PARTS.items()},
-    "timestamp_to_seconds_tz": _of_timestamp(_PARTS["seconds"]),
+    **{f"timestamp_to_{name}": _of_timestamp(field) for name, field in _FIELDS.items()},
+    **{f"timestamp_to_{name}_with_tz": _of_timestamp(field) for name, field in _FIELDS.items()},
+    "timestamp_to_seconds_tz": _of_timestamp(_FIELDS["seconds"]),
     "timestamp_to_milliseconds": _milliseconds,
     "timestamp_to_milliseconds_with_tz": _milliseconds,
     "duration_to_hours": _of_duration(3600 * _SECOND),
