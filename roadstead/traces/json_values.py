@@ -38,14 +38,14 @@ class JsonRow:
     def get(self, field: str) -> object:
         return self._value.get(field)
 
-    def part(self, field: str) -> JsonRow:
+    def child(self, field: str) -> JsonRow:
         """Return the object in a field; an empty one if it is null or missing."""
         value = self._value.get(field)
         if value is not None and not isinstance(value, dict):
             raise self.error(field, "is not an object")
         return JsonRow(self.source, self.line, value or {}, where=f"{self._where}: {field}")
 
-    def parts(self, field: str) -> list[JsonRow]:
+    def children(self, field: str) -> list[JsonRow]:
         """Return the objects of the list in a field; none if it is null or missing."""
         value = self._value.get(field)
         if value is not None and not isinstance(value, list):
@@ -141,12 +141,14 @@ def read_json_array(path: Path, meter: ProgressMeter) -> Iterator[JsonRow]:
 class _Chars:
     """The text of a file; only the current object and what was read ahead are in memory.
 
-    The position moves within the text: to cut what was read off would copy the rest for each value.
+    A position moves within the text: to remove each value would copy all text after it.
     """
 
     def __init__(self, read: Callable[[int], bytes], source: str) -> None:
         self._read, self._source = read, source
-        self._text, self._at, self._undecoded = "", 0, b""
+        self._text, self._at = "", 0
+        # Bytes of a last character that is incomplete.
+        self._undecoded = b""
         self._decoder = json.JSONDecoder(parse_constant=_refuse_constant)
 
     def peek(self) -> str:
