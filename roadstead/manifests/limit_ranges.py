@@ -59,7 +59,7 @@ class LimitRanges:
         # Caches by ids; their values also contain the objects, so that the ids are not reused.
         # By containers and limit range: the containers with defaults.
         self._changed: dict[tuple[int, str], tuple[object, tuple[Container, ...]]] = {}
-        # By namespace and parts of a pod: the problem.
+        # By namespace and ids of fields of a pod's spec: the problem.
         self._checked: dict[tuple[object, ...], tuple[object, str]] = {}
 
     def defaulted(self, spec: PodSpec, namespace: str, key: str) -> PodSpec:
@@ -76,12 +76,12 @@ class LimitRanges:
         ranges = self._ranges.get(namespace)
         if ranges is None:
             return ""
-        parts = (spec.containers, spec.init_containers, spec.resources)
-        key = (namespace, *map(id, parts))
-        cached = self._checked.get(key)
+        fields = (spec.containers, spec.init_containers, spec.resources)
+        cache_key = (namespace, *map(id, fields))
+        cached = self._checked.get(cache_key)
         if cached is None:
             problems = (_joined(_pod_problems(spec, each.items)) for each in ranges)
-            cached = self._checked[key] = parts, next(filter(None, problems), "")
+            cached = self._checked[cache_key] = fields, next(filter(None, problems), "")
         return cached[1]
 
     def claim_problem(self, claim: PersistentVolumeClaim, namespace: str) -> str:

@@ -64,7 +64,7 @@ class PodUsages:
     """Cache of usage: pods that share their containers share the result."""
 
     def __init__(self) -> None:
-        # By ids of parts of a pod; the values also contain the parts, so that ids are not reused.
+        # By ids of fields of a pod's spec; the values contain the fields, so that no id is reused.
         self._cached: dict[tuple[int, ...], tuple[object, PodUsage]] = {}
 
     def of(self, pod: Pod) -> PodUsage:
@@ -72,11 +72,11 @@ class PodUsages:
         if statuses_with_resources(pod):
             return _usage(pod)
         spec = pod.spec
-        parts = (spec.containers, spec.init_containers, spec.resources, spec.overhead)
-        key = tuple(map(id, parts))
-        if key not in self._cached:
-            self._cached[key] = parts, _usage(pod)
-        return self._cached[key][1]
+        fields = (spec.containers, spec.init_containers, spec.resources, spec.overhead)
+        ids = tuple(map(id, fields))
+        if ids not in self._cached:
+            self._cached[ids] = fields, _usage(pod)
+        return self._cached[ids][1]
 
 
 def pod_resources(names: Iterable[str]) -> Iterator[str]:

@@ -115,8 +115,8 @@ class AzureReader:
             if count == TYPES_MAX:
                 raise InputError(f"has more than {TYPES_MAX} types", source=self._source)
             named = zip(_TYPE_COLUMNS[2:], shares, strict=True)
-            where = f"vmType row {rowid}"
-            fractions = {name: self._share(where, name, share) for name, share in named}
+            position = f"vmType row {rowid}"
+            fractions = {name: self._share(position, name, share) for name, share in named}
             of_machine.setdefault(machine, {})[vm_type] = fractions
         if not of_machine:
             raise InputError("is empty", source=self._source, obj="table vmType")
@@ -131,13 +131,13 @@ class AzureReader:
             raise InputError(problem, source=self._source, field="--machine", value=str(chosen))
         self._shares = of_machine[chosen]
 
-    def _share(self, where: str, name: str, share: object) -> float:
+    def _share(self, position: str, name: str, share: object) -> float:
         if share is None:
             return 0.0
         if type(share) not in (int, float) or not 0 <= float(share) <= 1000:  # type: ignore[arg-type]
             problem = "is not a share of a machine (want a number from 0)"
             raise InputError(
-                problem, source=self._source, obj=where, field=name, value=cut_short(share)
+                problem, source=self._source, obj=position, field=name, value=cut_short(share)
             )
         return float(share)  # type: ignore[arg-type]
 
@@ -199,9 +199,9 @@ class AzureReader:
         return round(days * DAY_S * S_MS)
 
     def _error(self, vm: VmRow, column: str, value: object, problem: str) -> InputError:
-        where = f"vm row {vm.rowid}"
+        position = f"vm row {vm.rowid}"
         return InputError(
-            problem, source=self._source, obj=where, field=column, value=cut_short(value)
+            problem, source=self._source, obj=position, field=column, value=cut_short(value)
         )
 
 

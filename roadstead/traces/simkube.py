@@ -129,62 +129,63 @@ class SimKubeReader:
         if not isinstance(lifecycles, dict):
             raise self._error("is not a map", "pod_lifecycles", lifecycles)
         for key, by_hash in lifecycles.items():
-            where = f"pod_lifecycles[{cut_short(key)}]"
+            value_path = f"pod_lifecycles[{cut_short(key)}]"
             if not (isinstance(key, tuple) and len(key) == 2 and isinstance(by_hash, dict)):
-                raise self._error("is not [kind, name] and a map", where, by_hash)
+                raise self._error("is not [kind, name] and a map", value_path, by_hash)
             kind, name = str(key[0]).rpartition(".")[2], str(key[1])
             for each in by_hash.values():
                 if not isinstance(each, tuple):
-                    raise self._error("is not a list", where, each)
-            times = (self._lifetime(where, each) for each in chain(*by_hash.values()))
+                    raise self._error("is not a list", value_path, each)
+            times = (self._lifetime(value_path, each) for each in chain(*by_hash.values()))
             yield (kind, name), [time for time in times if time is not None]
 
-    def _lifetime(self, where: str, value: object) -> Lifetime | None:
+    def _lifetime(self, value_path: str, value: object) -> Lifetime | None:
         if value == "Empty":
             return None
         kind, times = next(iter(value.items())) if isinstance(value, dict) and value else ("", None)
         if kind == "Running":
-            return self._seconds(where, times), NEVER_S
+            return self._seconds(value_path, times), NEVER_S
         if kind != "Finished" or not isinstance(times, tuple) or len(times) != 2:
-            raise self._error("is none of Empty, Running, Finished", where, value)
-        return self._seconds(where, times[0]), self._seconds(where, times[1])
+            raise self._error("is none of Empty, Running, Finished", value_path, value)
+        return self._seconds(value_path, times[0]), self._seconds(value_path, times[1])
 
-    def _seconds(self, where: str, value: object) -> int:
+    def _seconds(self, value_path: str, value: object) -> int:
         if type(value) is not int or not 0 <= value <= TIME_MAX_S:
-            raise self._error("is not a time in seconds up to 292 years", where, value)
+            raise self._error("is not a time in seconds up to 292 years", value_path, value)
         return value
 
     def _event(self, number: int, event: object, last_s: int) -> int:
-        where = f"events[{number}]"
+        value_path = f"events[{number}]"
         if not isinstance(event, dict):
-            raise self._error("is not a map", where, event)
-        time_s = self._seconds(f"{where}.ts", event.get("ts"))
+            raise self._error("is not a map", value_path, event)
+        time_s = self._seconds(f"{value_path}.ts", event.get("ts"))
         if time_s < last_s:
             problem = f"is earlier than the previous event ({last_s})"
-            raise self._error(problem, f"{where}.ts", time_s)
+            raise self._error(problem, f"{value_path}.ts", time_s)
         for list_name, handle in (("applied_objs", self._apply), ("deleted_objs", self._delete)):
             values = event.get(list_name, ())
             if not isinstance(values, tuple):
-                raise self._error("is not a list", f"{where}.{list_name}", values)
-            documents = [self._document(f"{where}.{list_name}", each) for each in values]
+                raise self._error("is not a list", f"{value_path}.{list_name}", values)
+            documents = [self._document(f"{value_path}.{list_name}", each) for each in values]
             self._sink.handle_rows(documents, lambda each, handle=handle: handle(each, time_s))  # type: ignore[misc]
         return time_s
 
-    def _document(self, where: str, value: object) -> Document:
+    def _document(self, value_path: str, value: object) -> Document:
         if not isinstance(value, dict):
-            raise self._error("is not an object", where, value)
-        return cast("Document", self._with_lists(where, value, depth=0))
+            raise self._error("is not an object", value_path, value)
+        return cast("Document", self._with_lists(value_path, value, depth=0))
 
-    def _with_lists(self, where: str, value: object, depth: int) -> object:
+    def _with_lists(self, value_path: str, value: object, depth: int) -> object:
         """Return the value with lists for tuples, as manifests have them."""
         if depth > DEPTH_MAX:
-            raise self._error(f"is nested deeper than {DEPTH_MAX}", where, value)
+            raise self._error(f"is nested deeper than {DEPTH_MAX}", value_path, value)
         if isinstance(value, dict):
             return {
-                str(key): self._with_lists(where, each, depth + 1) for key, each in value.items()
+                str(key): self._with_lists(value_path, each, depth + 1)
+                for key, each in value.items()
             }
         if isinstance(value, tuple):
-            return [self._with_lists(where, each, depth + 1) for each in value]
+            return [self._with_lists(value_path, each, depth + 1) for each in value]
         return value
 
     def _apply(self, document: Document, time_s: int) -> None:
@@ -288,5 +289,5 @@ class SimKubeReader:
         self._names[name] = 1
         return name
 
-    def _error(self, problem: str, where: str, value: object) -> InputError:
-        return InputError(problem, source=self._source, field=where, value=cut_short(value))
+    def _error(self, problem: str, value_path: str, value: object) -> InputError:
+        return InputError(problem, source=self._source, field=value_path, value=cut_short(value))

@@ -1,4 +1,4 @@
-"""Collection of an importer: nodes, pods, and the reasons for rows that it leaves out."""
+"""Collection of the nodes and pods of an import, and of the reasons for rows without any."""
 
 from __future__ import annotations
 
