@@ -137,6 +137,7 @@ def _element(target: Argument) -> Argument | None:
 
 
 def _traversal(target: Argument) -> CallEstimate:
+    """Return the estimate for a function that reads all of its target."""
     size, element = target.size_or_unknown, _element(target)
     if element is None:
         return CallEstimate(size.scaled(TEXT_FACTOR))
@@ -185,6 +186,7 @@ def _replaced_size(size: Estimate, old: Estimate, new: Estimate) -> Estimate:
 
 
 def _containment(name: str, overload: str, other: Argument) -> CallEstimate:
+    """Return the estimate for containsIP or containsCIDR. other: its argument."""
     size = _ADDRESS_BYTES
     cost = size.plus(size).scaled(TEXT_FACTOR)
     if name == "containsCIDR":
@@ -195,6 +197,7 @@ def _containment(name: str, overload: str, other: Argument) -> CallEstimate:
 
 
 def _equality(args: list[Argument]) -> CallEstimate | None:
+    """Return the estimate for `==` of values of Kubernetes' types; None for other types."""
     first, second = args
     if first.type != second.type:
         return None

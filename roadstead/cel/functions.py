@@ -22,7 +22,7 @@ from roadstead.cel.regexes import compile_regex, find, find_all, matches
 from roadstead.cel.semver import Semver
 from roadstead.cel.texts import TEXT_FUNCTIONS, contains_text, ends_with, starts_with
 from roadstead.cel.times import TIME_FUNCTIONS
-from roadstead.cel.types import LIST, MAP, OPAQUE, PARAM, STRUCT, TYPE, Type
+from roadstead.cel.types import LIST, MAP, NULL, OPAQUE, PARAM, STRUCT, TYPE, Type
 from roadstead.cel.values import (
     NONE,
     DurationValue,
@@ -157,7 +157,9 @@ def implementation_of(name: str, overloads: tuple[str, ...], types: list[Type]) 
 
 
 def _is_known(type_: Type) -> bool:
-    if type_.is_dyn_or_error or type_.kind == PARAM:
+    """Return whether a value of this type surely has the class that the overload needs."""
+    # The checker accepts null for optionals and for types of Kubernetes; no function does.
+    if type_.is_dyn_or_error or type_.kind == PARAM or type_ == NULL:
         return False
     # With elements of an unknown type a dispatcher is needed: it checks the first element.
     return all(map(_is_known, type_.params))

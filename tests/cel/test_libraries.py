@@ -117,6 +117,12 @@ def test_patterns_are_those_of_re2() -> None:
         compile_regex("[")
 
 
+@pytest.mark.parametrize("method", ["hasValue", "isLoopback", "getHost", "masked", "major"])
+def test_null_has_no_methods_although_the_checker_accepts_it(method: str) -> None:
+    error = f"no such overload: {method}(null_type)"
+    assert evaluate(f"type(null.{method}()) == int") == error
+
+
 def test_durations_and_times() -> None:
     assert parse_duration("1h1.5s") == DurationValue(3_601_500_000_000)
     assert parse_duration("-0") == DurationValue(0)
