@@ -1,8 +1,8 @@
 """Fields, keys and indices: what `a.b`, `a[b]`, `a.?b` and `has(a.b)` yield.
 
-A qualifier, as upstream calls it, is the field, key or index. Upstream: cel-go 0.26
-interpreter/attributes.go (refQualify, applyQualifiers); device maps with a default in
-dynamic-resource-allocation cel/compile.go.
+To qualify a value, as upstream calls it, is to read a field, key or index of it. Upstream: cel-go
+0.26 interpreter/attributes.go (refQualify, applyQualifiers); for maps of devices, which have empty
+maps for missing domains, dynamic-resource-allocation cel/compile.go.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ def qualify(value: Value, key: Value) -> Value:
     """Return the entry of a map, list or optional; raises CelRunError."""
     _check_key(key)
     if isinstance(value, dict):
+        # Keys that are bools are encoded: True equals 1 in a dict.
         stored_key = encoded_key(key)
         # A DomainMap returns an empty map for a domain that it lacks.
         if stored_key in value or isinstance(value, DomainMap):

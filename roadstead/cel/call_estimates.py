@@ -32,6 +32,7 @@ from roadstead.cel.types import BYTES, CIDR, FORMAT, IP, QUANTITY, SEMVER, STRIN
 
 # Upstream's bounds for the name of a format and for its pattern.
 _FORMAT_CHARS, _FORMAT_REGEX_CHARS = 64, 128
+# Of an address of IPv4 or IPv6; networks count as their addresses.
 _ADDRESS_BYTES = Estimate(4, 16)
 # Functions that parse a string.
 _PARSING = frozenset(
@@ -42,10 +43,10 @@ _SAME_SIZE = frozenset(["lowerAscii", "upperAscii", "substring", "trim"])
 
 
 class Argument(NamedTuple):
-    """An argument or target of a call.
+    """An argument of a call, or its target: the object of a method.
 
-    path: fields from `device` to this part of it, with `@items` for an element of a list; () for
-    any other value. size: None if unknown.
+    path: as in `declared_sizes`, for a value that is a part of `device`; () for any other value.
+    node: None for an element of a list. size: None if unknown.
     """
 
     path: tuple[str, ...]
@@ -136,6 +137,7 @@ def _element(target: Argument) -> Argument | None:
 
 
 def _traversal(target: Argument) -> CallEstimate:
+    """Return the estimate for a function that reads all of its target."""
     size, element = target.size_or_unknown, _element(target)
     if element is None:
         return CallEstimate(size.scaled(TEXT_FACTOR))
@@ -161,29 +163,30 @@ def _ceil_quotient(number: int, divisor: int) -> int:
 
 
 def _replaced_size(size: Estimate, old: Estimate, new: Estimate) -> Estimate:
-    """Return the size after `replace`: replacements × `new`, plus the characters that are kept.
+    """Return the size after `replace`: replacements × `new`, plus the characters left unchanged.
 
-    An empty `old` is found before each character and at the end. If `new` is never longer (or never
+    An empty `old` occurs before each character and at the end. If `new` is never longer (or never
     shorter) than `old`, the longest (or shortest) result is the text without replacements.
     """
-    # Replacements, and characters kept, in the longest and in the shortest result.
-    max_count = min_count = max_kept = min_kept = 0
+    # Replacements, and unchanged characters, in the longest and in the shortest result.
+    max_count = min_count = max_unchanged = min_unchanged = 0
     if old.low == 0:
-        max_count, max_kept = min(size.high + 1, UINT64_MAX), size.high
+        max_count, max_unchanged = min(size.high + 1, UINT64_MAX), size.high
     elif new.high <= old.low:
-        max_kept = size.high
+        max_unchanged = size.high
     else:
         max_count = _ceil_quotient(size.high, old.low)
     if old.high == 0:
-        min_count, min_kept = min(size.low + 1, UINT64_MAX), size.low
+        min_count, min_unchanged = min(size.low + 1, UINT64_MAX), size.low
     elif old.high <= new.low:
-        min_kept = size.low
+        min_unchanged = size.low
     else:
         min_count = _ceil_quotient(size.low, old.high)
-    return Estimate(min_count, max_count).times(new).plus(Estimate(min_kept, max_kept))
+    return Estimate(min_count, max_count).times(new).plus(Estimate(min_unchanged, max_unchanged))
 
 
 def _containment(name: str, overload: str, other: Argument) -> CallEstimate:
+    """Return the estimate for containsIP or containsCIDR. other: its argument."""
     size = _ADDRESS_BYTES
     cost = size.plus(size).scaled(TEXT_FACTOR)
     if name == "containsCIDR":
@@ -194,6 +197,7 @@ def _containment(name: str, overload: str, other: Argument) -> CallEstimate:
 
 
 def _equality(args: list[Argument]) -> CallEstimate | None:
+    """Return the estimate for `==` of values of Kubernetes' types; None for other types."""
     first, second = args
     if first.type != second.type:
         return None
@@ -242,7 +246,7 @@ def _sorting(size: Estimate, overload: str) -> CallEstimate:
 
 
 def _allocating(factor: float, size: Estimate) -> CallEstimate:
-    """Return the estimate for a function that creates a list of this size."""
+    """Return the estimate for a function that creates a list of `size`, at `factor` per element."""
     return CallEstimate(size.scaled(factor).plus(ONE).plus(fixed(LIST_COST)), size)
 
 

@@ -92,10 +92,14 @@ def check(root: TreeNode) -> list[Issue]:
 
 
 class _Checker:
-    """Check one expression. _scopes: types of variables by name, innermost scope last."""
+    """Check one expression.
+
+    bindings: the types of the type parameters so far. _declared: types of variables by name, for
+    each loop around the current node; the innermost is last.
+    """
 
     def __init__(self) -> None:
-        self._scopes: list[dict[str, Type]] = [{DEVICE_VARIABLE: DEVICE}]
+        self._declared: list[dict[str, Type]] = [{DEVICE_VARIABLE: DEVICE}]
         self._param_count = 0
         self.bindings: Bindings = {}
         self.issues: list[Issue] = []
@@ -107,9 +111,9 @@ class _Checker:
         self._report(offset, f"undeclared reference to '{name}' (in container '')")
         return ERROR
 
-    def _report_mismatch(self, offset: int, expected: Type, found: Type) -> None:
+    def _report_mismatch(self, offset: int, expected: Type, actual: Type) -> None:
         self._report(
-            offset, f"expected type '{expected.formatted()}' but found '{found.formatted()}'"
+            offset, f"expected type '{expected.formatted()}' but found '{actual.formatted()}'"
         )
 
     def _new_param(self) -> Type:
@@ -117,7 +121,7 @@ class _Checker:
         return param(f"_var{self._param_count - 1}")
 
     def _assign(self, *pairs: tuple[Type, Type]) -> bool:
-        """Bind type parameters so that each first type may replace its second, if possible."""
+        """Bind type parameters so that each first type matches its second; False if impossible."""
         bindings = assign(self.bindings, list(pairs))
         if bindings is None:
             return False
@@ -126,7 +130,7 @@ class _Checker:
 
     def _variable(self, name: str) -> Type | None:
         name = name.removeprefix(".")
-        return next((scope[name] for scope in reversed(self._scopes) if name in scope), None)
+        return next((types[name] for types in reversed(self._declared) if name in types), None)
 
     def check(self, node: TreeNode) -> Type:
         """Set the types of a node and of all nodes below it; return the type of the node."""
@@ -171,26 +175,26 @@ class _Checker:
             node.resolved.is_type = True
             node.resolved.type = type_of(named)
             return node.resolved.type
-        found = self._field(node.offset, node.operand, node.name, is_optional=False)
-        return BOOL if node.is_test else substitute(self.bindings, found, is_final=False)
+        type_ = self._field(node.offset, node.operand, node.name, is_optional=False)
+        return BOOL if node.is_test else substitute(self.bindings, type_, is_final=False)
 
     def _field(self, offset: int, operand: TreeNode, name: str, is_optional: bool) -> Type:
-        whole = substitute(self.bindings, self.check(operand), is_final=False)
-        type_, was_optional = unwrap_optional(whole)
-        found = ERROR
+        """Return the type of a field; an optional if it is read by `.?` or from an optional."""
+        operand_type = substitute(self.bindings, self.check(operand), is_final=False)
+        type_, was_optional = unwrap_optional(operand_type)
         if type_.kind == MAP:
-            found = type_.params[1]
+            field_type = type_.params[1]
         elif type_.kind == STRUCT:
-            found = self._struct_field(offset, type_, name)
+            field_type = self._struct_field(offset, type_, name)
         elif type_.kind == PARAM:
             self._assign((DYN, type_))
-            found = DYN
+            field_type = DYN
         else:
             if not type_.is_dyn_or_error:
                 text = f"type '{type_.formatted()}' does not support field selection"
                 self._report(offset, text)
-            found = DYN
-        return maybe_optional(found, is_optional or was_optional)
+            field_type = DYN
+        return maybe_optional(field_type, is_optional or was_optional)
 
     def _struct_field(self, offset: int, type_: Type, name: str) -> Type:
         if type_ != DEVICE:
@@ -207,9 +211,9 @@ class _Checker:
             assert isinstance(name, Literal)
             assert isinstance(name.value, str)
             name.type = STRING
-            found = self._field(node.offset, node.args[0], name.value, is_optional=True)
+            type_ = self._field(node.offset, node.args[0], name.value, is_optional=True)
             node.overloads = ("select_optional_field",)
-            return substitute(self.bindings, found, is_final=False)
+            return substitute(self.bindings, type_, is_final=False)
         for arg in node.args:
             self.check(arg)
         if node.target is None:
@@ -230,6 +234,7 @@ class _Checker:
         return self._resolve(node, overloads)
 
     def _resolve(self, node: Call, overloads: tuple[Overload, ...]) -> Type:
+        """Set the overloads that fit the arguments; return the type of the result."""
         nodes = node.args if node.target is None else [node.target, *node.args]
         types = [_checked_type(arg) for arg in nodes]
         if node.name in (AND, OR):
@@ -240,9 +245,8 @@ class _Checker:
         for overload in overloads:
             if overload.is_method != (node.target is not None):
                 continue
-            # Instantiated before arguments are counted, as upstream: errors name type parameters by
-            # number.
-            args, returned = self._instantiate(overload)
+            # Before the arguments are counted, as upstream: errors name type parameters by number.
+            args, returned = self._with_new_params(overload)
             if len(args) != len(types) or not self._assign(*zip(types, args, strict=True)):
                 continue
             matching.append(overload.id)
@@ -265,13 +269,13 @@ class _Checker:
                 is_wrong = True
         return ERROR if is_wrong else BOOL
 
-    def _instantiate(self, overload: Overload) -> tuple[tuple[Type, ...], Type]:
+    def _with_new_params(self, overload: Overload) -> tuple[tuple[Type, ...], Type]:
         """Return arguments and result of an overload with new type parameters."""
         if not overload.params:
             return overload.args, overload.result
-        fresh = {name: self._new_param() for name in sorted(overload.params)}
-        args = tuple(substitute(fresh, arg, is_final=False) for arg in overload.args)
-        return args, substitute(fresh, overload.result, is_final=False)
+        new = {name: self._new_param() for name in sorted(overload.params)}
+        args = tuple(substitute(new, arg, is_final=False) for arg in overload.args)
+        return args, substitute(new, overload.result, is_final=False)
 
     def _report_no_overload(self, node: Call, types: list[Type]) -> None:
         names = [substitute(self.bindings, type_, is_final=True).formatted() for type_ in types]
@@ -295,22 +299,22 @@ class _Checker:
         common: Type | None = None
         for at, element in enumerate(node.elements):
             self.check(element)
-            common = self._join(common, self._unwrap(element, at in node.optional))
+            common = self._common_type(common, self._unwrap(element, at in node.optional))
         return list_of(common or self._new_param())
 
     def _map(self, node: MapNode) -> Type:
         keys: Type | None = None
         values: Type | None = None
         for entry in node.entries:
-            keys = self._join(keys, self.check(entry.key))
+            keys = self._common_type(keys, self.check(entry.key))
             self.check(entry.value)
             value = self._unwrap(entry.value, entry.is_optional)
-            values = self._join(values, value)
+            values = self._common_type(values, value)
         if keys is None or values is None:
             keys, values = self._new_param(), self._new_param()
         return map_of(keys, values)
 
-    def _join(self, previous: Type | None, current: Type) -> Type:
+    def _common_type(self, previous: Type | None, current: Type) -> Type:
         """Return the type of elements so far and one more; `dyn` if they have no common type."""
         if previous is None:
             return current
@@ -323,16 +327,16 @@ class _Checker:
         self.check(node.items)
         accumulated = self.check(node.start)
         items = substitute(self.bindings, _checked_type(node.items), is_final=False)
-        self._scopes.append({node.accumulator: accumulated})
+        self._declared.append({node.accumulator: accumulated})
         first, second = self._loop_variables(node, items)
-        self._scopes.append(
+        self._declared.append(
             {node.variable: first, **({node.second: second} if node.second else {})}
         )
         self._expect(node.condition, BOOL)
         self._expect(node.step, accumulated)
-        self._scopes.pop()
+        self._declared.pop()
         result = self.check(node.result)
-        self._scopes.pop()
+        self._declared.pop()
         return substitute(self.bindings, result, is_final=False)
 
     def _loop_variables(self, node: Comprehension, items: Type) -> tuple[Type, Type]:
@@ -353,9 +357,9 @@ class _Checker:
         return ERROR, ERROR
 
     def _expect(self, node: TreeNode, expected: Type) -> None:
-        found = self.check(node)
-        if not self._assign((expected, found)):
-            self._report_mismatch(node.offset, expected, found)
+        actual = self.check(node)
+        if not self._assign((expected, actual)):
+            self._report_mismatch(node.offset, expected, actual)
 
 
 def _checked_type(node: TreeNode) -> Type:

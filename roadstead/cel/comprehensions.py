@@ -98,7 +98,8 @@ def plan_comprehension(
     predicate = _predicate(node)
     run: Step
     if predicate is not None:
-        # `exists` starts with false and ends at the first true; `all` the other way round.
+        # The value of the predicate that ends the loop: `exists` starts with false and ends at the
+        # first true; `all` the other way round.
         deciding = isinstance(node.start, Literal) and node.start.value is False
         # What upstream counts for an iteration: 1 for `@not_strictly_false`, 1 for each read of the
         # accumulator, by condition and step, and 1 for `!` in the condition of `exists`.
@@ -199,12 +200,12 @@ def _iterations(
         value = items(variables)
         if isinstance(value, dict):
             # `decoded_key`: keys that are bools are encoded, since True equals 1 in a dict.
-            found = iter([(decoded_key(key), entry) for key, entry in value.items()])
+            entries = iter([(decoded_key(key), entry) for key, entry in value.items()])
         elif isinstance(value, list):
-            found = iter(list(enumerate(value)))
+            entries = iter(list(enumerate(value)))
         else:
             raise CelRunError(f"unsupported comprehension range type: {go_type(value)}")
-        return _set_each_pair(found, variables, first, second)
+        return _set_each_pair(entries, variables, first, second)
 
     return pairs
 
@@ -226,8 +227,8 @@ def _set_each_pair(
 def _predicate(node: Comprehension) -> TreeNode | None:
     """Return the predicate of `all` or `exists`; None for any other comprehension.
 
-    They are recognized by their form, `@not_strictly_false(…)` as condition and `@result && p` or
-    `@result || p` as step, because the parser leaves no name of the macro.
+    The tree does not have the names of macros. These two have the condition
+    `@not_strictly_false(…)`, and the step `@result && p` or `@result || p`, with predicate p.
     """
     condition, step, result = node.condition, node.step, node.result
     if not isinstance(condition, Call) or condition.name != NOT_STRICTLY_FALSE:

@@ -43,7 +43,7 @@ def estimate_max_cost(root: TreeNode) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Variable:
-    """A variable of a comprehension. path: as in `Argument`. entry: sizes of its entries."""
+    """A variable of a comprehension. path: as in `Argument`. entry: sizes of keys and values."""
 
     path: Path
     size: Estimate | None
@@ -54,8 +54,8 @@ class _CostEstimator:
     """Estimate one expression.
 
     _paths: by node, its variable and the fields below it. _locals: by name, the variables of the
-    comprehensions around the current node, innermost last. _sizes, _entries: by node, the size of
-    its value and of the entries of the value, where they are known.
+    comprehensions around the current node, innermost last. _sizes: by node, the size of its value.
+    _entries: by node, the sizes of the value's keys and values. Both lack nodes of unknown sizes.
     """
 
     def __init__(self) -> None:

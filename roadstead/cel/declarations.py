@@ -1,6 +1,7 @@
 """Functions that device selectors may call, with their overloads.
 
-A line is `function overload arguments -> result`; the overload of a method begins with a dot.
+A line is `function overload arguments -> result`; the overload of a method begins with a dot, and
+`opt(V)` is an optional. Capital letters are type parameters.
 The order of overloads is upstream's: it decides which is tried first.
 
 Upstream: cel-go 0.26 common/stdlib/standard.go, cel/library.go (optionals version 2),
@@ -264,10 +265,10 @@ validate .format-validate format string -> opt(list(string))
 format.named format-named string -> opt(format)
 """
 
-# Types whose values have an order; those that can be added; longer names in overloads.
+# Types whose values have an order; types that `sum` accepts; names in the overloads of `sort`.
 _ORDERED = ["int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes"]
-_SUMMABLE = ["int", "uint", "double", "duration"]
-_LONG_NAMES = {
+_ADDABLE = ["int", "uint", "double", "duration"]
+_SORT_NAMES = {
     "duration": "google.protobuf.Duration",
     "timestamp": "google.protobuf.Timestamp",
 }
@@ -324,14 +325,14 @@ def _relations() -> list[str]:
 def _functions_by_type() -> list[str]:
     """Return the lines of functions with one overload for each type of element."""
     lines = [f"isSorted .list_{t}_is_sorted_bool list({t}) -> bool" for t in _ORDERED]
-    lines += [f"sum .list_{t}_sum_{t} list({t}) -> {t}" for t in _SUMMABLE]
+    lines += [f"sum .list_{t}_sum_{t} list({t}) -> {t}" for t in _ADDABLE]
     for name in ("max", "min"):
         lines += [f"{name} .list_{t}_{name}_{t} list({t}) -> {t}" for t in _ORDERED]
     for t in _ORDERED:
-        long = _LONG_NAMES.get(t, t)
-        lines.append(f"sort .list_{long}_sort list({t}) -> list({t})")
+        name = _SORT_NAMES.get(t, t)
+        lines.append(f"sort .list_{name}_sort list({t}) -> list({t})")
         lines.append(
-            f"@sortByAssociatedKeys .list_{long}_sortByAssociatedKeys list(T) list({t}) -> list(T)"
+            f"@sortByAssociatedKeys .list_{name}_sortByAssociatedKeys list(T) list({t}) -> list(T)"
         )
     lines += [f"format.{name} format.{name} -> format" for name in FORMAT_NAMES]
     return lines

@@ -11,20 +11,24 @@ from typing import Final
 from roadstead.cel.estimates import Estimate
 
 Path = tuple[str, ...]
-"""A variable and the fields below it; `@keys`, `@values` and `@items` mean those of all entries."""
+"""A variable and the fields below it.
+
+`@items` means any element of a list, `@indices` any index, `@keys` any key of a map, `@values` any
+value.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class _DeclaredSize:
     """The declared size of a part of `device`.
 
-    elements: maximum number of characters or entries. key, element: of a map.
+    maximum: number of characters or entries. key, value: the sizes of keys and values of a map.
     """
 
-    elements: int
+    maximum: int
     fields: dict[str, _DeclaredSize] | None = None
     key: _DeclaredSize | None = None
-    element: _DeclaredSize | None = None
+    value: _DeclaredSize | None = None
 
 
 _ATTRIBUTE: Final = _DeclaredSize(64)
@@ -32,8 +36,8 @@ _ENTRIES, _DOMAIN_CHARS, _ID_CHARS, _DRIVER_CHARS = 32, 63, 32, 63
 
 
 def _domains(value: _DeclaredSize) -> _DeclaredSize:
-    inner = _DeclaredSize(_ENTRIES, key=_DeclaredSize(_ID_CHARS), element=value)
-    return _DeclaredSize(_ENTRIES, key=_DeclaredSize(_DOMAIN_CHARS), element=inner)
+    inner = _DeclaredSize(_ENTRIES, key=_DeclaredSize(_ID_CHARS), value=value)
+    return _DeclaredSize(_ENTRIES, key=_DeclaredSize(_DOMAIN_CHARS), value=inner)
 
 
 _DEVICE: Final = _DeclaredSize(
@@ -55,15 +59,15 @@ def declared_size(path: Path) -> Estimate | None:
     for name in path[1:]:
         assert current is not None
         if name in ("@items", "@values"):
-            current = current.element
+            current = current.value
         elif name == "@keys":
             current = current.key
         elif current.fields is not None and name in current.fields:
             current = current.fields[name]
         else:
             # `.name` of a domain is an attribute; other fields are not declared.
-            current = _ATTRIBUTE if current.element is _ATTRIBUTE else None
+            current = _ATTRIBUTE if current.value is _ATTRIBUTE else None
         if current is None:
             return None
     assert current is not None
-    return Estimate(0, current.elements)
+    return Estimate(0, current.maximum)

@@ -21,16 +21,16 @@ def double_text(number: float) -> str:
     significant = (whole + fraction).lstrip("0")
     if not significant:
         return "-0" if math.copysign(1, number) < 0 else "0"
-    # Number of significant digits before the point; negative: of zeros after it.
+    # Number of significant digits before the point; if negative, of zeros after it.
     point = len(whole) + int(power or 0)
     point -= len(whole + fraction) - len((whole + fraction).lstrip("0"))
     significant = significant.rstrip("0")
     sign = "-" if number < 0 else ""
-    scale = point - 1
-    if -4 <= scale < 6:
+    exponent = point - 1
+    if -4 <= exponent < 6:
         if point <= 0:
             return f"{sign}0.{'0' * -point}{significant}"
         padded = significant.ljust(point, "0")
         return sign + padded[:point] + (f".{padded[point:]}" if padded[point:] else "")
-    rest = f".{significant[1:]}" if significant[1:] else ""
-    return f"{sign}{significant[0]}{rest}e{'-' if scale < 0 else '+'}{abs(scale):02d}"
+    decimals = f".{significant[1:]}" if significant[1:] else ""
+    return f"{sign}{significant[0]}{decimals}e{'-' if exponent < 0 else '+'}{abs(exponent):02d}"

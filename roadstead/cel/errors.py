@@ -42,7 +42,7 @@ class CelCostError(CelAbortError):
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """One error of an expression. offset: in characters, or `NO_OFFSET`."""
+    """One error of compilation. offset: in characters, or `NO_OFFSET`."""
 
     offset: int
     text: str

@@ -55,6 +55,7 @@ def _too_long(limit: int) -> str:
 
 
 def _explained(error: str, pattern: str, *examples: str) -> str:
+    """Return an error with the pattern and the examples, as upstream's RegexError."""
     if not examples:
         return f"{error} (regex used for validation is '{pattern}')"
     shown = " or ".join(f"'{example}'" for example in examples[:1])
@@ -77,11 +78,11 @@ def _matched(limit: int, pattern: str, error: str, *examples: str) -> Check:
 
 
 def _prefix(check: Check) -> Check:
-    """Return the check of a prefix: it may end with a dash."""
+    """Return the check of the start of a name, as in `generateName`: it may end with a dash."""
 
     def checked(text: str) -> list[str]:
-        masked = f"{text[:-1]}a" if len(text) > 1 and text.endswith("-") else text
-        return check(masked)
+        with_letter = f"{text[:-1]}a" if len(text) > 1 and text.endswith("-") else text
+        return check(with_letter)
 
     return checked
 
@@ -103,8 +104,8 @@ def _qualified_name(text: str) -> list[str]:
     errors: list[str] = []
     if len(parts) == 2:
         prefix = parts[0]
-        found = _subdomain(prefix) if prefix else ["must be non-empty"]
-        errors += [f"prefix part {error}" for error in found]
+        of_prefix = _subdomain(prefix) if prefix else ["must be non-empty"]
+        errors += [f"prefix part {error}" for error in of_prefix]
     name = parts[-1]
     if not name:
         return [*errors, "name part must be non-empty"]
@@ -140,10 +141,10 @@ def _date(text: str) -> list[str]:
 
 def _datetime(text: str) -> list[str]:
     try:
-        found = parse_timestamp(text.upper())
+        is_valid = parse_timestamp(text.upper()) is not None
     except CelRunError:
-        found = None
-    return [] if found is not None else ["invalid datetime"]
+        is_valid = False
+    return [] if is_valid else ["invalid datetime"]
 
 
 def _uuid(text: str) -> list[str]:

@@ -139,6 +139,7 @@ def _formatted(kind: str, precision: int, value: Value) -> str:
 
 
 def _unfit(kind: str, value: Value) -> CelRunError:
+    """Return the error of a value of a type that the clause does not accept."""
     return CelRunError(f"{UNFIT_ERRORS[kind]}, was given {type_name(value)}")
 
 

@@ -22,7 +22,7 @@ from roadstead.cel.regexes import compile_regex, find, find_all, matches
 from roadstead.cel.semver import Semver
 from roadstead.cel.texts import TEXT_FUNCTIONS, contains_text, ends_with, starts_with
 from roadstead.cel.times import TIME_FUNCTIONS
-from roadstead.cel.types import LIST, MAP, OPAQUE, PARAM, STRUCT, TYPE, Type
+from roadstead.cel.types import LIST, MAP, NULL, OPAQUE, PARAM, STRUCT, TYPE, Type
 from roadstead.cel.values import (
     NONE,
     DurationValue,
@@ -41,7 +41,7 @@ from roadstead.protocol.quantity import Quantity
 
 Function = Callable[..., Value]
 _Guard = Callable[[Value], bool]
-"""Whether a value fits the type of an argument."""
+"""Returns whether a value fits the type of an argument; it guards a call of an implementation."""
 
 # By name of a CEL type: the Python class of its values.
 _CLASSES: dict[str, type] = {
@@ -157,14 +157,16 @@ def implementation_of(name: str, overloads: tuple[str, ...], types: list[Type]) 
 
 
 def _is_known(type_: Type) -> bool:
-    if type_.is_dyn_or_error or type_.kind == PARAM:
+    """Return whether a value of this type surely has the class that the overload needs."""
+    # The checker accepts null for optionals and for types of Kubernetes; no function does.
+    if type_.is_dyn_or_error or type_.kind == PARAM or type_ == NULL:
         return False
     # With elements of an unknown type a dispatcher is needed: it checks the first element.
     return all(map(_is_known, type_.params))
 
 
 def _dispatcher(name: str, overloads: tuple[Overload, ...]) -> Function:
-    """Return the function that calls the first overload which fits the classes of the arguments."""
+    """Return a function that calls the first overload whose types the arguments fit."""
     candidates = [
         ([_guard(arg) for arg in overload.args], _BY_OVERLOAD[overload.id])
         for overload in overloads

@@ -57,6 +57,7 @@ def _is_valid(parse: Callable[[str], object], *errors: type[Exception]) -> Calla
 
 def whole_int64(quantity: Quantity) -> int | None:
     """Return the amount if upstream keeps it as a whole int64, else None."""
+    # `is_big`: upstream has a big decimal in place of an int64.
     if quantity.is_big or quantity.exponent < 0 or quantity.exponent > 18:
         return None
     amount: int = quantity.unscaled * 10**quantity.exponent
@@ -72,13 +73,13 @@ def _as_integer(quantity: Quantity) -> int:
 
 def _as_float(quantity: Quantity) -> float:
     exponent = max(-_EXPONENT_MAX, min(_EXPONENT_MAX, quantity.exponent))
-    base = float(quantity.unscaled)
+    unscaled = float(quantity.unscaled)
     if exponent == 0:
-        return base
+        return unscaled
     try:
-        return base * 10.0**exponent
+        return unscaled * 10.0**exponent
     except OverflowError:
-        return base * float("inf")
+        return unscaled * float("inf")
 
 
 def _plus(quantity: Quantity, other: Quantity | int) -> Quantity:
@@ -157,8 +158,8 @@ def _contains_ip_text(network: Cidr, text: str) -> bool:
 
 
 def _validated(named: NamedFormat, text: str) -> Value:
-    found = violations(named, text)
-    return Optional(list(found)) if found else NONE
+    errors = violations(named, text)
+    return Optional(list(errors)) if errors else NONE
 
 
 def _format_named(name: str) -> Value:

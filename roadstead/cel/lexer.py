@@ -61,7 +61,10 @@ _UNICODE_MAX, _SURROGATES = 0x10FFFF, range(0xD800, 0xE000)
 
 
 class Token(NamedTuple):
-    """kind: the rule of the grammar; for signs and keywords, the text itself."""
+    """kind: the rule of the grammar; for signs and keywords, the text itself.
+
+    An ESC_IDENTIFIER is a name in backquotes, which selectors may not use.
+    """
 
     kind: str
     text: str
@@ -70,7 +73,7 @@ class Token(NamedTuple):
 
 def tokens_of(source: str) -> tuple[list[Token], list[Issue]]:
     """Return all tokens but spaces and comments, then `END`; and issues for invalid characters."""
-    found: list[Token] = []
+    tokens: list[Token] = []
     issues: list[Issue] = []
     offset = 0
     while offset < len(source):
@@ -85,10 +88,10 @@ def tokens_of(source: str) -> tuple[list[Token], list[Issue]]:
         if kind == "SIGN" or (kind == IDENTIFIER and text in _KEYWORDS):
             kind = text
         if kind != "SPACE":
-            found.append(Token(kind, text, offset))
+            tokens.append(Token(kind, text, offset))
         offset = match.end()
-    found.append(Token(END, END, len(source)))
-    return found, issues
+    tokens.append(Token(END, END, len(source)))
+    return tokens, issues
 
 
 def _failure(source: str, offset: int) -> int:

@@ -56,21 +56,24 @@ def _order(first: Value, second: Value) -> int | None:
         return None
 
 
-def _extreme(name: str, wanted: int) -> Callable[[list[Value]], Value]:
-    """Return `max` or `min`. wanted: how the best value so far compares to a better one."""
+def _extreme(name: str, order: int) -> Callable[[list[Value]], Value]:
+    """Return the function `max` or `min`.
 
-    def found(values: list[Value]) -> Value:
+    order: how the best value so far compares to a better one, -1 for `max` and 1 for `min`.
+    """
+
+    def extreme(values: list[Value]) -> Value:
         if not values:
             raise CelRunError(f"{name} called on empty list")
         best = values[0]
         for value in values:
             if not is_ordered(value):
                 raise no_overload()
-            if _order(best, value) == wanted:
+            if _order(best, value) == order:
                 best = value
         return best
 
-    return found
+    return extreme
 
 
 def _sum_from(start: Value) -> Callable[[list[Value]], Value]:
@@ -132,11 +135,11 @@ def _range(count: int) -> list[Value]:
 def _distinct(values: list[Value]) -> list[Value]:
     # The comparisons below are quadratic.
     check_items(2 * len(values) ** 2)
-    found: list[Value] = []
+    distinct: list[Value] = []
     for value in values:
-        if not any(is_same(value, other) for other in found):
-            found.append(value)
-    return found
+        if not any(is_same(value, other) for other in distinct):
+            distinct.append(value)
+    return distinct
 
 
 def _sorted(values: list[Value]) -> list[Value]:
@@ -208,17 +211,18 @@ def _last(values: list[Value]) -> Value:
 
 
 def _unwrapped(values: list[Value]) -> list[Value]:
-    found: list[Value] = []
+    unwrapped: list[Value] = []
     for value in values:
         if not isinstance(value, Optional):
             raise CelRunError(f"value {go_text(value)} is not optional")
         if value.has_value:
-            found.append(value.value)
-    return found
+            unwrapped.append(value.value)
+    return unwrapped
 
 
+# Types of elements, as the ids of overloads name them; those of `sort` have longer names.
 _TYPES = ["int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes"]
-_LONG_TYPES = [
+_SORTED_TYPES = [
     *["int", "uint", "double", "bool", "string", "bytes"],
     "google.protobuf.Duration",
     "google.protobuf.Timestamp",
@@ -230,8 +234,8 @@ LIST_FUNCTIONS: Final[dict[str, Callable[..., Value]]] = {
     **{f"list_{type_}_max_{type_}": _extreme("max", -1) for type_ in _TYPES},
     **{f"list_{type_}_min_{type_}": _extreme("min", 1) for type_ in _TYPES},
     **{f"list_{type_}_sum_{type_}": _sum_from(zero) for type_, zero in _ZEROS.items()},
-    **{f"list_{type_}_sort": _sorted for type_ in _LONG_TYPES},
-    **{f"list_{type_}_sortByAssociatedKeys": _sorted_by for type_ in _LONG_TYPES},
+    **{f"list_{type_}_sort": _sorted for type_ in _SORTED_TYPES},
+    **{f"list_{type_}_sortByAssociatedKeys": _sorted_by for type_ in _SORTED_TYPES},
     "list_a_index_of_int": _index_of,
     "list_a_last_index_of_int": _last_index_of,
     "list_slice": _slice,

@@ -38,6 +38,7 @@ from roadstead.cel.tree import (
 COPY_MAX_NODES: Final = 1000
 """A larger target of `optMap` is refused: the macro copies it, so that chains would grow fast."""
 
+# Variable whose value is the list that `sortBy` sorts.
 _SORT_INPUT = "@__sortBy_input__"
 _OVERWRITES = "iteration variable overwrites accumulator variable"
 _NOT_SIMPLE = "argument must be a simple name"
@@ -79,6 +80,7 @@ class _NodeBuilder:
         return Literal(self._offset, value)
 
     def ident(self, name: str = ACCUMULATOR) -> Ident:
+        """Return a variable, by default the accumulator."""
         return Ident(self._offset, name)
 
     def items(self, *elements: TreeNode) -> ListNode:
@@ -126,19 +128,19 @@ def _variables(args: list[TreeNode], count: int, refusal: str) -> tuple[str, str
     return names[0], names[1] if count == 2 else ""
 
 
-def _quantifier(kind: str, variable_count: int) -> _Macro:
-    """Return the macro of `all`, `exists` or `exists_one` ("one") with this number of variables."""
+def _quantifier(name: str, variable_count: int) -> _Macro:
+    """Return the macro `all`, `exists` or `exists_one` with this number of variables."""
 
     def expanded(offset: int, target: TreeNode, args: list[TreeNode]) -> Expansion:
         names = _variables(args, variable_count, _NOT_SIMPLE)
         if isinstance(names, Issue):
             return names
         build, predicate = _NodeBuilder(offset), args[variable_count]
-        if kind == "all":
+        if name == "all":
             condition = build.call(NOT_STRICTLY_FALSE, build.ident())
             step = build.call(AND, build.ident(), predicate)
             return build.comprehension(target, names, build.literal(True), condition, step)
-        if kind == "exists":
+        if name == "exists":
             condition = build.call(NOT_STRICTLY_FALSE, build.call(NOT, build.ident()))
             step = build.call(OR, build.ident(), predicate)
             return build.comprehension(target, names, build.literal(False), condition, step)
@@ -153,10 +155,10 @@ def _quantifier(kind: str, variable_count: int) -> _Macro:
     return expanded
 
 
-def _transform(kind: str, variable_count: int) -> _Macro:
-    """Return a macro that builds a list or a map.
+def _transform(output: str, variable_count: int) -> _Macro:
+    """Return a macro that builds a list or a map from a target.
 
-    kind: "list"; "map", with the keys of the target; "entry": a map from entries.
+    output: "list"; "map", with the keys of the target; "entry": a map from maps of one entry.
     """
     refusal = _NOT_SIMPLE if variable_count == 2 else "argument is not an identifier"
 
@@ -166,11 +168,11 @@ def _transform(kind: str, variable_count: int) -> _Macro:
             return names
         build, value = _NodeBuilder(offset), args[-1]
         start: TreeNode = build.items()
-        if kind == "list":
+        if output == "list":
             step = build.call(ADD, build.ident(), build.items(value))
         else:
             start = MapNode(offset, [])
-            key = [build.ident(names[0])] if kind == "map" else []
+            key = [build.ident(names[0])] if output == "map" else []
             step = build.call(MAP_INSERT, build.ident(), *key, value)
         # With two arguments after the variables, the first of them is a condition.
         if len(args) == variable_count + 2:
@@ -239,7 +241,7 @@ def _sort_by(offset: int, target: TreeNode, args: list[TreeNode]) -> Expansion:
 _MACROS: Final[dict[tuple[str, int], _Macro]] = {
     ("all", 2): _quantifier("all", variable_count=1),
     ("exists", 2): _quantifier("exists", variable_count=1),
-    ("exists_one", 2): _quantifier("one", variable_count=1),
+    ("exists_one", 2): _quantifier("exists_one", variable_count=1),
     ("map", 2): _transform("list", variable_count=1),
     ("map", 3): _transform("list", variable_count=1),
     ("filter", 2): _filter,
@@ -249,8 +251,8 @@ _MACROS: Final[dict[tuple[str, int], _Macro]] = {
     ("sortBy", 2): _sort_by,
     ("all", 3): _quantifier("all", variable_count=2),
     ("exists", 3): _quantifier("exists", variable_count=2),
-    ("exists_one", 3): _quantifier("one", variable_count=2),
-    ("existsOne", 3): _quantifier("one", variable_count=2),
+    ("exists_one", 3): _quantifier("exists_one", variable_count=2),
+    ("existsOne", 3): _quantifier("exists_one", variable_count=2),
     ("transformList", 3): _transform("list", variable_count=2),
     ("transformList", 4): _transform("list", variable_count=2),
     ("transformMap", 3): _transform("map", variable_count=2),

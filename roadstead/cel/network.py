@@ -89,8 +89,8 @@ class Cidr:
         return self.bits <= other.bits and self.has(other.address)
 
     def _prefix(self, address: Address) -> int:
-        spare = address.ip.max_prefixlen - self.bits
-        return int(address.ip) >> spare << spare
+        host_bits = address.ip.max_prefixlen - self.bits
+        return int(address.ip) >> host_bits << host_bits
 
     def _address_of(self, number: int) -> Address:
         return Address(type(self.address.ip)(number))

@@ -15,13 +15,13 @@ _OTHER_ERROR = ("unable to parse IP", "")
 
 def address_error(text: str) -> str:
     """Return the error of an address that does not parse."""
-    what, where = _error(text)
-    place = f" (at {go_quote(where)})" if where else ""
-    return f"ParseAddr({go_quote(text)}): {what}{place}"
+    error, text_from_error = _error(text)
+    position = f" (at {go_quote(text_from_error)})" if text_from_error else ""
+    return f"ParseAddr({go_quote(text)}): {error}{position}"
 
 
 def _error(text: str) -> tuple[str, str]:
-    """Return the error, and the address from the place on where it occurs; "" if Go names none."""
+    """Return the error, and the text from its position to the end; "" if Go's error has none."""
     for char in text:
         if char == ".":
             return _ipv4_error(text)
@@ -33,7 +33,7 @@ def _error(text: str) -> tuple[str, str]:
 
 
 def _ipv4_error(text: str) -> tuple[str, str]:
-    # Complete fields; value and number of digits of the present one.
+    # Number of complete fields, then value and number of digits of the current one.
     fields, value, digits = 0, 0, 0
     for at, char in enumerate(text):
         if char in _DIGITS:
@@ -60,16 +60,16 @@ def _ipv6_error(whole: str) -> tuple[str, str]:
     has_ellipsis = text.startswith("::")
     text = text[2:] if has_ellipsis else text
     # Number of bytes of the address that are read so far.
-    filled = 0
-    while filled < 16 and text:
+    read_bytes = 0
+    while read_bytes < 16 and text:
         size = next((at for at, char in enumerate(text) if char not in _HEX), len(text))
         if size > 4:
             return "each group must have 4 or less digits", text
         if size == 0:
             return "each colon-separated field must have at least one digit", text
         if text[size : size + 1] == ".":
-            return _embedded_error(text, filled, has_ellipsis)
-        filled, text = filled + 2, text[size:]
+            return _embedded_error(text, read_bytes, has_ellipsis)
+        read_bytes, text = read_bytes + 2, text[size:]
         if not text:
             break
         if text[0] != ":":
@@ -83,19 +83,19 @@ def _ipv6_error(whole: str) -> tuple[str, str]:
             has_ellipsis, text = True, text[1:]
     if text:
         return "trailing garbage after address", text
-    if filled < 16 and not has_ellipsis:
+    if read_bytes < 16 and not has_ellipsis:
         return "address string too short", ""
-    if filled == 16 and has_ellipsis:
+    if read_bytes == 16 and has_ellipsis:
         return "the :: must expand to at least one field of zeros", ""
     return _OTHER_ERROR
 
 
-def _embedded_error(text: str, filled: int, has_ellipsis: bool) -> tuple[str, str]:
-    if not has_ellipsis and filled != 12:
+def _embedded_error(text: str, read_bytes: int, has_ellipsis: bool) -> tuple[str, str]:
+    if not has_ellipsis and read_bytes != 12:
         return "embedded IPv4 address must replace the final 2 fields of the address", text
-    if filled + 4 > 16:
+    if read_bytes + 4 > 16:
         return "too many hex fields to fit an embedded IPv4 at the end of the address", text
-    found = _ipv4_error(text)
-    if found == _OTHER_ERROR and has_ellipsis and filled + 4 == 16:
+    error = _ipv4_error(text)
+    if error == _OTHER_ERROR and has_ellipsis and read_bytes + 4 == 16:
         return "the :: must expand to at least one field of zeros", ""
-    return found
+    return error

@@ -51,14 +51,17 @@ DEPTH_MAX: Final = 250
 NODES_MAX: Final = 50_000
 """Maximum size of a tree; only macros that copy their targets can exceed it."""
 
-_BEGINNINGS = (
+_EXPECTED = (
     *("'['", "'{'", "'('", "')'", "']'", "'.'", "','", "'-'", "'!'", "'?'", "'true'", "'false'"),
     *("'null'", "NUM_FLOAT", "NUM_INT", "NUM_UINT", "STRING", "BYTES", "IDENTIFIER"),
 )
-"""Tokens that upstream lists where an expression should begin, in its order."""
+"""Tokens that upstream's error lists where an expression should begin, in its order."""
 
 _ALTERNATIVES = frozenset({"')'", "']'", "','", "'?'"})
-"""Tokens of `_BEGINNINGS` that begin no expression but may stand in its place, as `)` in `f()`."""
+"""Tokens of `_EXPECTED` that begin no expression.
+
+An error lists each only where it is allowed in place of an expression, as `)` in `f()`.
+"""
 
 # Binary operators by precedence, the lowest first.
 _LEVELS = (RELATIONS, SUMS, PRODUCTS)
@@ -125,7 +128,7 @@ class _Parser:
 
     def _refuse_start(self, *alternatives: str) -> NoReturn:
         """Fail where an expression should begin, or one of the tokens `alternatives`."""
-        names = [name for name in _BEGINNINGS if name not in _ALTERNATIVES or name in alternatives]
+        names = [name for name in _EXPECTED if name not in _ALTERNATIVES or name in alternatives]
         following = self._tokens[self._at + 1] if self._token.kind != END else self._token
         # Upstream skips one token if the next one fits.
         follows_well = following.kind in names or f"'{following.kind}'" in names
@@ -134,9 +137,7 @@ class _Parser:
 
     def _begins(self) -> bool:
         kind = self._token.kind
-        return kind in _BEGINNINGS or (
-            f"'{kind}'" in _BEGINNINGS and f"'{kind}'" not in _ALTERNATIVES
-        )
+        return kind in _EXPECTED or (f"'{kind}'" in _EXPECTED and f"'{kind}'" not in _ALTERNATIVES)
 
     def _fail(self, offset: int, text: str) -> NoReturn:
         raise IssuesError([*self.issues, Issue(offset, text)])

@@ -32,6 +32,7 @@ from roadstead.cel.steps import (
     contains_fast,
     equality_step,
     equality_with_step,
+    list_only_step,
     list_step,
     map_step,
     not_equal,
@@ -57,7 +58,7 @@ from roadstead.cel.tree import (
     TreeNode,
 )
 from roadstead.cel.types import DYN
-from roadstead.cel.values import DomainMap, TypeValue, Value, convertible, equal, go_type
+from roadstead.cel.values import DomainMap, TypeValue, Value, convertible, equal
 
 # Fields of `device` whose entries `_path_step` reads.
 _PATH_FIELDS = frozenset({"attributes", "capacity"})
@@ -69,10 +70,11 @@ class PlanError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A step, the closure that evaluates a node.
+    """The step of a node: the closure `run` that evaluates it.
 
-    is_constant: upstream evaluates it at compile time, which changes its costs and errors.
-    is_fixed: its value is always the same, so it can be evaluated now, even if upstream does not.
+    is_constant: upstream evaluates the node at compile time, as a literal, which changes its costs
+    and errors. is_fixed: the value depends on no variable, so that it can be computed now; true
+    also for nodes that upstream evaluates each time.
     """
 
     run: Step
@@ -104,8 +106,6 @@ def plan(root: TreeNode, is_metered: bool) -> Program:
     return Program(run, planner.slots.size)
 
 
-# Start of Go's error where the conversion of a value to a list fails.
-_NO_LIST = "internal error: interface conversion: "
 # Variables for steps that read none: no device, and no cost so far.
 _NO_VARIABLES: Final[Variables] = [None, 0]
 
@@ -201,7 +201,7 @@ class _Planner:
             return special
         function = self._function(node, nodes, planned)
         if _traverses_last(node):
-            runs[-1] = _list_or_abort(runs[-1])
+            runs[-1] = list_only_step(runs[-1])
         if node.name in CONVERSIONS and planned[0].is_constant:
             return self._converted(call_step(function, runs))
         if node.overloads == ("in_list",) and planned[1].is_constant:
@@ -260,10 +260,10 @@ class _Planner:
             return lambda variables: qualify_if_present(operand(variables), key(variables))
 
         def metered(variables: Variables) -> Value:
-            found = qualify_if_present(operand(variables), key(variables))
-            if found.has_value:
+            entry = qualify_if_present(operand(variables), key(variables))
+            if entry.has_value:
                 spend(variables, 1)
-            return found
+            return entry
 
         return metered
 
@@ -313,7 +313,10 @@ class _Planner:
 
 
 def _is_attribute(node: TreeNode) -> bool:
-    """Return whether a field or index of the node costs 1, not 2: upstream reads both at once."""
+    """Return whether reading a field or index of the node costs 1, not 2.
+
+    For these nodes upstream has an attribute, which reads the node with its field in one step.
+    """
     if isinstance(node, (Ident, Select)):
         return True
     return isinstance(node, Call) and node.name in (
@@ -369,25 +372,6 @@ def _traverses_last(node: Call) -> bool:
     if len(node.overloads) != 1:
         return False
     return node.overloads[0].endswith(("_sort", "_sortByAssociatedKeys", "list_distinct"))
-
-
-def _list_or_abort(run: Step) -> Step:
-    """Return the step that ends the evaluation if the value of `run` is no list, as upstream."""
-
-    def checked(variables: Variables) -> Value:
-        try:
-            value = run(variables)
-        except CelRunError:
-            raise CelAbortError(
-                f"{_NO_LIST}*types.Err is not traits.Lister: missing method Add"
-            ) from None
-        if not isinstance(value, (list, dict)):
-            method = "Contains" if isinstance(value, str) else "Add"
-            text = f"{go_type(value)} is not traits.Lister: missing method {method}"
-            raise CelAbortError(_NO_LIST + text)
-        return value
-
-    return checked
 
 
 def _constant_folded(run: Step, args: list[Planned]) -> Planned:

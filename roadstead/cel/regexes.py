@@ -5,6 +5,7 @@ Upstream: Go's regexp, which has RE2's syntax; apiserver pkg/cel/library/regex.g
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import Protocol
 
@@ -14,6 +15,7 @@ from roadstead.cel.errors import CelRunError
 
 # Number of compiled patterns that are kept.
 _CACHED_PATTERNS = 512
+_SURROGATE = re.compile("[\ud800-\udfff]")
 # By error of RE2: the error of Go's regexp.
 _ERRORS = {
     "missing ]": "missing closing ]",
@@ -69,15 +71,23 @@ def _compiled(pattern: str, prefix: str = "") -> Regex:
         raise CelRunError(f"{prefix}{error}") from None
 
 
+def _search(regex: Regex, text: str, position: int = 0) -> _Match | None:
+    try:
+        return regex.search(text, position)
+    except UnicodeEncodeError:
+        # Half of a surrogate pair, which a string of YAML or JSON may contain; Go replaces it.
+        return regex.search(_SURROGATE.sub("\ufffd", text), position)
+
+
 def matches(text: str, pattern: str) -> bool:
     """Return whether the pattern occurs in the text; raises CelRunError."""
-    return _compiled(pattern).search(text) is not None
+    return _search(_compiled(pattern), text) is not None
 
 
 def find(text: str, pattern: str) -> str:
     """Return the first occurrence, or ""; raises CelRunError."""
-    found = _compiled(pattern, "Illegal regex: ").search(text)
-    return text[found.start() : found.end()] if found is not None else ""
+    match = _search(_compiled(pattern, "Illegal regex: "), text)
+    return text[match.start() : match.end()] if match is not None else ""
 
 
 def find_all(text: str, pattern: str, limit: int = -1) -> list[object]:
@@ -86,10 +96,10 @@ def find_all(text: str, pattern: str, limit: int = -1) -> list[object]:
     results: list[object] = []
     position, last_end = 0, -1
     while position <= len(text) and len(results) != limit:
-        found = regex.search(text, position)
-        if found is None:
+        match = _search(regex, text, position)
+        if match is None:
             break
-        start, end = found.start(), found.end()
+        start, end = match.start(), match.end()
         # As Go, an empty match right after a match does not count.
         if end > start or start != last_end:
             results.append(text[start:end])

@@ -74,9 +74,9 @@ _COST_BY_LENGTH = frozenset(
 )
 # Overloads that compare at most the length of the shorter operand.
 BY_SMALLER_OPERAND = frozenset({"equals", "not_equals"}) | {
-    f"{relation}_{kind}"
+    f"{relation}_{type_}"
     for relation in ("less", "greater", "less_equals", "greater_equals")
-    for kind in ("string", "bytes")
+    for type_ in ("string", "bytes")
 }
 # Overloads of the language that read their first argument once.
 _BY_FIRST = frozenset(
@@ -174,21 +174,21 @@ def _list_cost(overload: str, args: list[Value], result: Value) -> int | None:
     if overload.startswith("list_sets_"):
         factor = 2 if overload == "list_sets_equivalent_list" else 1
         return 1 + size_of(args[0]) * size_of(args[1]) * factor
-    base = 1 + LIST_COST
+    fixed_cost = 1 + LIST_COST
     if overload in _LIST_OUTPUT:
-        return base + size_of(result)
+        return fixed_cost + size_of(result)
     if overload in ("list_flatten", "list_flatten_int"):
         depth = args[1] if len(args) == 2 else 1
         assert isinstance(depth, int)
-        return base + size_of(args[0]) * depth
+        return fixed_cost + size_of(args[0]) * depth
     if overload == "list_distinct":
-        return base + 2 * size_of(args[0]) ** 2
+        return fixed_cost + 2 * size_of(args[0]) ** 2
     if overload.endswith(("_sort", "_sortByAssociatedKeys")):
         keys = args[-1]
         if not isinstance(keys, list) or not keys:
-            return base
+            return fixed_cost
         per_pair = 2 + (TEXT_FACTOR if isinstance(keys[0], (str, bytes)) else 0)
-        return base + int(len(keys) ** 2 * per_pair)
+        return fixed_cost + int(len(keys) ** 2 * per_pair)
     return None
 
 

@@ -63,7 +63,7 @@ _NATIVE_NAMES: dict[type, str] = {
     Url: "'URL'",
     NamedFormat: "'Format'",
 }
-"""Names of types in the errors of upstream's conversions."""
+"""Names of types in upstream's errors of conversions to a bool of Go."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """Semantic versions, read and ordered as upstream does.
 
-Upstream: github.com/blang/semver/v4; apiserver pkg/cel/library/semverlib.go (normalization).
+Upstream: github.com/blang/semver/v4; for `semver(text, true)`, apiserver
+pkg/cel/library/semverlib.go.
 """
 
 from __future__ import annotations
@@ -75,16 +76,16 @@ def parse_semver(text: str) -> Semver:
         raise SemverError("No Major.Minor.Patch elements found")
     major = _number("major", parts[0])
     minor = _number("minor", parts[1])
-    rest, has_build, build = parts[2].partition("+")
-    patch_text, has_prerelease, prerelease = rest.partition("-")
+    without_build, has_build, build = parts[2].partition("+")
+    patch_text, has_prerelease, prerelease = without_build.partition("-")
     patch = _number("patch", patch_text)
-    found = tuple(map(_prerelease_part, prerelease.split("."))) if has_prerelease else ()
+    prerelease_parts = tuple(map(_prerelease_part, prerelease.split("."))) if has_prerelease else ()
     for part in build.split(".") if has_build else ():
         if not part:
             raise SemverError("Build meta data is empty")
         if not _ALPHANUMERIC.fullmatch(part):
             raise SemverError(f"Invalid character(s) found in build meta data {go_quote(part)}")
-    return Semver(major, minor, patch, found, build)
+    return Semver(major, minor, patch, prerelease_parts, build)
 
 
 def parse_loose_semver(text: str) -> Semver:

@@ -23,6 +23,7 @@ from roadstead.cel.values import (
     encoded_key,
     equal,
     go_text,
+    go_type,
     rewrapped,
 )
 
@@ -44,6 +45,8 @@ def spend(variables: Variables, cost: int) -> None:
         raise CelCostError
 
 
+# Start of Go's error where the conversion of a value to a list fails.
+_NO_LIST = "internal error: interface conversion: "
 # Types of the elements of constant lists that upstream replaces by a hash set.
 _HASHED = frozenset({str, int, bool, float, Uint})
 # Types of which two values are compared by `==` of Python.
@@ -67,7 +70,7 @@ def and_step(left: Step, right: Step) -> Step:
                     return value
                 raise no_overload()
             error = no_overload()
-        return _absorb(right, variables, wanted=False, error=error)
+        return _value_or_error(right, variables, wanted=False, error=error)
 
     return conjunction
 
@@ -89,12 +92,12 @@ def or_step(left: Step, right: Step) -> Step:
                     return value
                 raise no_overload()
             error = no_overload()
-        return _absorb(right, variables, wanted=True, error=error)
+        return _value_or_error(right, variables, wanted=True, error=error)
 
     return disjunction
 
 
-def _absorb(run: Step, variables: Variables, *, wanted: bool, error: CelRunError) -> Value:
+def _value_or_error(run: Step, variables: Variables, *, wanted: bool, error: CelRunError) -> Value:
     """Return the value of the second operand, `run`, if it is `wanted`; else raise `error`.
 
     error: of the first operand.
@@ -242,6 +245,25 @@ def list_step(elements: list[Step], optional: frozenset[int]) -> Step:
         return values
 
     return create
+
+
+def list_only_step(run: Step) -> Step:
+    """`run`, which ends the evaluation if its value is no list; upstream panics there."""
+
+    def checked(variables: Variables) -> Value:
+        try:
+            value = run(variables)
+        except CelRunError:
+            raise CelAbortError(
+                f"{_NO_LIST}*types.Err is not traits.Lister: missing method Add"
+            ) from None
+        if not isinstance(value, (list, dict)):
+            method = "Contains" if isinstance(value, str) else "Add"
+            text = f"{go_type(value)} is not traits.Lister: missing method {method}"
+            raise CelAbortError(_NO_LIST + text)
+        return value
+
+    return checked
 
 
 def map_step(keys: list[Step], values: list[Step], optional: frozenset[int]) -> Step:

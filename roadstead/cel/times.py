@@ -1,4 +1,4 @@
-"""Durations and timestamps: parsed, printed and split into parts as Go does.
+"""Durations and timestamps: parsed, printed and split into fields as Go does.
 
 Upstream: cel-go 0.26 common/types/duration.go, timestamp.go, overflow.go, common/stdlib; Go's time.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import zoneinfo
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
 
 from roadstead.cel.errors import CelRunError
@@ -30,13 +30,16 @@ _UNITS = {
     "m": 60 * _SECOND,
     "h": 3600 * _SECOND,
 }
-_PART = re.compile(r"([0-9]*+)(?:\.([0-9]*+))?([^0-9.]++)")
+_DURATION_PART = re.compile(r"([0-9]*+)(?:\.([0-9]*+))?([^0-9.]++)")
 _TIMESTAMP = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:[.,]([0-9]++))?"
     r"(?:Z|([+-])([0-9]{2}):([0-9]{2}))"
 )
 _ZONE_NAME = re.compile(r"[A-Za-z0-9_+/-]{1,64}")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+_Zone = tzinfo | timedelta
+"""A zone with a name, or a fixed offset from UTC, which in Go may be longer than a day."""
 
 
 def parse_duration(text: str) -> DurationValue | None:
@@ -48,7 +51,7 @@ def parse_duration(text: str) -> DurationValue | None:
         return DurationValue(0)
     total, position = 0, 0
     while position < len(body):
-        match = _PART.match(body, position)
+        match = _DURATION_PART.match(body, position)
         if match is None or not (match[1] or match[2]) or match[3] not in _UNITS:
             return None
         unit = _UNITS[match[3]]
@@ -110,7 +113,7 @@ def _check_seconds(seconds: int) -> None:
 
 def timestamp_text(timestamp: Timestamp) -> str:
     """Return the time in RFC 3339, in the zone in which it was given."""
-    moment = _local(timestamp, timezone(timedelta(seconds=timestamp.offset_s)))
+    moment = _local(timestamp, timedelta(seconds=timestamp.offset_s))
     nanoseconds = timestamp.nanoseconds % _SECOND
     fraction = f".{nanoseconds:09d}".rstrip("0") if nanoseconds else ""
     sign = "-" if timestamp.offset_s < 0 else "+"
@@ -134,16 +137,17 @@ def checked_duration(nanoseconds: int) -> DurationValue:
     return DurationValue(nanoseconds)
 
 
-def _local(timestamp: Timestamp, zone: tzinfo) -> datetime:
+def _local(timestamp: Timestamp, zone: _Zone) -> datetime:
+    """Return the local time of a moment in a zone, in whole seconds."""
     moment = _EPOCH + timedelta(seconds=timestamp.nanoseconds // _SECOND)
     try:
-        return moment.astimezone(zone)
+        return moment + zone if isinstance(zone, timedelta) else moment.astimezone(zone)
     except OverflowError:
         # In this zone the year is 0 or 10000, which Python does not have.
         return moment
 
 
-def _zone(name: str) -> tzinfo:
+def _zone(name: str) -> _Zone:
     """Return the zone that an expression names.
 
     Raises:
@@ -161,7 +165,8 @@ def _zone(name: str) -> tzinfo:
         raise CelRunError(f"unknown time zone {name}") from None
 
 
-def _fixed_zone(name: str) -> tzinfo:
+def _fixed_zone(name: str) -> timedelta:
+    """Return the offset from UTC that "-08:00" or "5:30" means."""
     hours_text, _, minutes_text = name.partition(":")
     try:
         # Hours of more than ten digits would overflow timedelta.
@@ -169,20 +174,20 @@ def _fixed_zone(name: str) -> tzinfo:
             raise ValueError(name)
         hours, minutes = int(hours_text), int(minutes_text)
         offset = hours * 60 - minutes if name[0] == "-" else hours * 60 + minutes
-        return timezone(timedelta(minutes=offset))
+        return timedelta(minutes=offset)
     except ValueError:
         raise CelRunError(f'strconv.Atoi: parsing "{name[:12]}": invalid syntax') from None
 
 
-_Part = Callable[[datetime], int]
-"""A part of a local time, such as its year."""
+_Field = Callable[[datetime], int]
+"""Returns a field of a local time, such as its year."""
 
 
-def _of_timestamp(part: _Part) -> Callable[..., Value]:
-    """Return the function that computes a part of a timestamp in a zone, by default UTC."""
+def _of_timestamp(field: _Field) -> Callable[..., Value]:
+    """Return the function that computes a field of a timestamp in a zone, by default UTC."""
 
     def compute(value: Timestamp, zone: str = "UTC") -> Value:
-        return part(_local(value, _zone(zone)))
+        return field(_local(value, _zone(zone)))
 
     return compute
 
@@ -204,7 +209,7 @@ def _of_duration(unit_ns: int) -> Callable[..., Value]:
 
 
 # By name in the overloads; months and days count from 0, as upstream.
-_PARTS: dict[str, _Part] = {
+_FIELDS: dict[str, _Field] = {
     "year": lambda moment: moment.year,
     "month": lambda moment: moment.month - 1,
     "day_of_year": lambda moment: moment.timetuple().tm_yday - 1,
@@ -217,9 +222,9 @@ _PARTS: dict[str, _Part] = {
 }
 
 TIME_FUNCTIONS: Final[dict[str, Callable[..., Value]]] = {
-    **{f"timestamp_to_{name}": _of_timestamp(part) for name, part in _PARTS.items()},
-    **{f"timestamp_to_{name}_with_tz": _of_timestamp(part) for name, part in _PARTS.items()},
-    "timestamp_to_seconds_tz": _of_timestamp(_PARTS["seconds"]),
+    **{f"timestamp_to_{name}": _of_timestamp(field) for name, field in _FIELDS.items()},
+    **{f"timestamp_to_{name}_with_tz": _of_timestamp(field) for name, field in _FIELDS.items()},
+    "timestamp_to_seconds_tz": _of_timestamp(_FIELDS["seconds"]),
     "timestamp_to_milliseconds": _milliseconds,
     "timestamp_to_milliseconds_with_tz": _milliseconds,
     "duration_to_hours": _of_duration(3600 * _SECOND),

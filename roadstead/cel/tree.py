@@ -27,6 +27,7 @@ INDEX: Final = "_[_]"
 OPTIONAL_INDEX: Final = "_[?_]"
 OPTIONAL_SELECT: Final = "_?._"
 NOT_STRICTLY_FALSE: Final = "@not_strictly_false"
+"""True unless the argument is false, also if it is an error: the condition of `all`, `exists`."""
 IN: Final = "@in"
 # Functions that only macros call.
 MAP_INSERT: Final = "cel.@mapInsert"
@@ -78,7 +79,10 @@ class Ident(TreeNode):
 
 @dataclass(slots=True, eq=False)
 class Select(TreeNode):
-    """`operand.name`, or `has(operand.name)` if `is_test`. resolved: set if it names a type."""
+    """`operand.name`, or `has(operand.name)` if `is_test`.
+
+    resolved: set by the checker if the whole, such as `net.IP`, is the name of a type.
+    """
 
     operand: TreeNode
     name: str
@@ -136,7 +140,7 @@ class MapNode(TreeNode):
 
 @dataclass(slots=True, eq=False)
 class StructNode(TreeNode):
-    """A message `Name{field: value}`, only parsed: selectors have no types of messages."""
+    """A protobuf message `Name{field: value}`, only parsed: no selector may create a message."""
 
     name: str
     fields: list[tuple[str, TreeNode]]

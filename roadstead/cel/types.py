@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-# Kinds of types. An opaque type may have parameters (optionals); a struct has fields.
+# Kinds of types. An opaque type may have parameters (optionals); a struct has fields; TYPE is the
+# type of types, as of `int` in `type(x) == int`; PARAM is a type parameter.
 PLAIN, LIST, MAP, OPAQUE, STRUCT, TYPE, PARAM = (
     "plain",
     "list",
@@ -32,7 +33,8 @@ _SHORT_NAMES = {
 class Type:
     """A type. kind: one of the constants above.
 
-    params: the element of a list, key and value of a map, the content of an optional or type.
+    params: the type of the elements of a list, of keys and values of a map, of the value of an
+    optional; for the type of a type, that type.
     """
 
     name: str
@@ -67,7 +69,9 @@ class Type:
 
 
 DYN: Final = Type("dyn")
+# A message of any type: what an attribute of a device is. It is checked like `dyn`.
 ANY: Final = Type("google.protobuf.Any")
+# The type of a node for which an issue was reported; anything matches it, to report no second one.
 ERROR: Final = Type("error")
 BOOL: Final = Type("bool")
 INT: Final = Type("int")
@@ -88,6 +92,7 @@ CIDR: Final = Type("net.CIDR", OPAQUE)
 DEVICE: Final = Type("kubernetes.DRADevice", STRUCT)
 
 SCALARS: Final = frozenset({BOOL, DOUBLE, DURATION, INT, TIMESTAMP, UINT})
+"""Types whose values have size 1."""
 
 
 def list_of(element: Type) -> Type:
@@ -145,14 +150,14 @@ _NOTATION = {
 @lru_cache(maxsize=256)
 def read_type(text: str) -> Type:
     """Return the type that a declaration spells: `list(A)`, `map(A,B)`, `opt(V)`, `type(A)`."""
-    name, _, rest = text.partition("(")
-    if not rest:
+    name, _, inner = text.partition("(")
+    if not inner:
         return _NOTATION[name] if name in _NOTATION else param(name)
     params, depth, start = [], 0, 0
-    for at, char in enumerate(rest):
+    for at, char in enumerate(inner):
         depth += (char == "(") - (char == ")")
         if depth < 0 or (char == "," and depth == 0):
-            params.append(read_type(rest[start:at]))
+            params.append(read_type(inner[start:at]))
             start = at + 1
     if name == "list":
         return list_of(params[0])

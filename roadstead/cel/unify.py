@@ -1,4 +1,7 @@
-"""Unification: whether a type may replace another, and the types of type parameters.
+"""Unification: whether a value of one type may be used where another type is expected.
+
+A type parameter is bound to the first type that it is compared with, and later to a more general
+one if that is needed; the bindings hold for the whole expression.
 
 Upstream: cel-go 0.26 checker/types.go, checker/mapping.go.
 """
@@ -21,7 +24,7 @@ from roadstead.cel.types import (
 )
 
 Bindings = dict[str, Type]
-"""Names of type parameters with the types bound to them."""
+"""Name of a type parameter → the type that is bound to it."""
 
 
 def unwrap_optional(type_: Type) -> tuple[Type, bool]:
@@ -30,12 +33,12 @@ def unwrap_optional(type_: Type) -> tuple[Type, bool]:
 
 
 def maybe_optional(type_: Type, is_optional: bool) -> Type:
-    """Return the optional of a type if it is to be one."""
+    """Return the type, or the optional type of it."""
     return optional_of(type_) if is_optional else type_
 
 
 def assign(bindings: Bindings, pairs: list[tuple[Type, Type]]) -> Bindings | None:
-    """Return the bindings under which each first type may replace the second, or None."""
+    """Return the bindings under which each first type may be used for its second, or None."""
     extended = dict(bindings)
     if all(_try_assign(extended, first, second) for first, second in pairs):
         return extended
@@ -48,7 +51,10 @@ def most_general(first: Type, second: Type) -> Type:
 
 
 def substitute(bindings: Bindings, type_: Type, is_final: bool) -> Type:
-    """Replace bound parameters by their types and, if `is_final`, unbound ones by `dyn`."""
+    """Replace bound parameters by their types and, if `is_final`, other parameters by `dyn`.
+
+    is_final: the whole expression is checked, so that no parameter is bound any more.
+    """
     if type_.kind == PARAM:
         bound = bindings.get(type_.name)
         if bound is not None:
@@ -89,7 +95,7 @@ def _is_more_general(first: Type, second: Type) -> bool:
 
 
 def _try_assign(bindings: Bindings, first: Type, second: Type) -> bool:
-    """Return whether the first type may replace the second; may bind parameters of both."""
+    """Return whether the first type may be used for the second; may bind parameters of both."""
     if second.kind == PARAM:
         is_valid, was_bound = _try_bind(bindings, first, second)
         if is_valid or was_bound:

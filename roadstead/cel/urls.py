@@ -48,20 +48,20 @@ def _parsed(text: str) -> Url:
         raise UrlError("missing protocol scheme")
     match = _SCHEME.match(text)
     scheme = match[1].lower() if match else ""
-    rest = text[match.end() :] if match else text
-    rest, _, query = rest.partition("?")
-    if not rest.startswith("/"):
+    # Host and path: `//host/path` or `/path`.
+    location, _, query = (text[match.end() :] if match else text).partition("?")
+    if not location.startswith("/"):
         if scheme:
             return _url_without_path(text, scheme, query)
         raise UrlError("invalid URI for request")
-    host = ""
+    host, path = "", location
     # As Go: without a scheme, "///" begins a path.
-    if rest.startswith("//") and (scheme or not rest.startswith("///")):
-        authority, slash, path = rest[2:].partition("/")
-        rest = slash + path
+    if location.startswith("//") and (scheme or not location.startswith("///")):
+        authority, slash, path_end = location[2:].partition("/")
+        path = slash + path_end
         host = _host(authority)
-    _check_escapes(rest)
-    return _url_with_path(text, scheme, host, rest, query)
+    _check_escapes(path)
+    return _url_with_path(text, scheme, host, path, query)
 
 
 def _url_without_path(text: str, scheme: str, query: str) -> Url:
@@ -69,6 +69,7 @@ def _url_without_path(text: str, scheme: str, query: str) -> Url:
 
 
 def _host(authority: str) -> str:
+    """Return host and port of `user:password@host:port`, after a check of all."""
     userinfo, at, host = authority.rpartition("@")
     if at and not re.fullmatch(r"[A-Za-z0-9\-._:~!$&'()*+,;=%@]*+", userinfo):
         raise UrlError("net/url: invalid userinfo")
@@ -114,14 +115,14 @@ def _escaped(raw: bytes) -> str:
 
 
 def _query(text: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    found: dict[str, list[str]] = {}
+    values_by_name: dict[str, list[str]] = {}
     for pair in text.split("&"):
-        # Like upstream, pairs with a semicolon or a wrong escape are left out.
+        # Like upstream, values_by_name with a semicolon or a wrong escape are left out.
         if not pair or ";" in pair or _BAD_ESCAPE.search(pair):
             continue
         name, _, value = pair.replace("+", " ").partition("=")
-        found.setdefault(_decoded(name), []).append(_decoded(value))
-    return tuple((name, tuple(values)) for name, values in found.items())
+        values_by_name.setdefault(_decoded(name), []).append(_decoded(value))
+    return tuple((name, tuple(values)) for name, values in values_by_name.items())
 
 
 def _decoded(text: str) -> str:

@@ -1,7 +1,8 @@
 """Validators: they find literals with which every evaluation would fail.
 
-Upstream: cel-go 0.26 cel/validator.go (durations, timestamps, regular expressions, homogeneous
-literals), ext/formatting.go (texts with clauses).
+Literals whose elements differ in type are refused, too. Upstream: cel-go 0.26 cel/validator.go
+(durations, timestamps, regular expressions, homogeneous literals), ext/formatting.go (clauses of
+`format`).
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def _invalid_arguments(
 
 
 def _formatted_nodes(calls: list[Call]) -> set[TreeNode]:
-    """Return all nodes below `format` calls, whose lists may be mixed."""
+    """Return all nodes below `format` calls, whose lists may have elements of several types."""
     return {
         below
         for call in calls
@@ -88,7 +89,10 @@ def _formatted_nodes(calls: list[Call]) -> set[TreeNode]:
 
 
 def _mixed(root: TreeNode, exempt: set[TreeNode]) -> Iterator[Issue]:
-    """Yield issues of lists whose elements, and maps whose keys or values, differ in type."""
+    """Yield issues of lists whose elements, and of maps whose keys or values, differ in type.
+
+    exempt: nodes that are not checked.
+    """
     nodes = [node for node in walk(root) if node not in exempt]
     for node in nodes:
         if isinstance(node, ListNode):
@@ -103,8 +107,8 @@ def _type(node: TreeNode, is_optional: bool = False) -> Type:
     return unwrap_optional(type_)[0] if is_optional else type_
 
 
-def _mismatch(node: TreeNode, expected: Type, found: Type) -> Issue:
-    text = f"expected type '{expected.formatted()}' but found '{found.formatted()}'"
+def _mismatch(node: TreeNode, expected: Type, actual: Type) -> Issue:
+    text = f"expected type '{expected.formatted()}' but found '{actual.formatted()}'"
     return Issue(node.offset, text)
 
 

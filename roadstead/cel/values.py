@@ -4,7 +4,8 @@ int, float, str, bytes, bool and None are Python's own; lists are never changed,
 dicts whose bool keys are encoded (True equals 1 in Python). uint, durations, timestamps,
 optionals and types have classes of their own.
 
-Upstream: cel-go 0.26 common/types/*.go.
+Upstream: cel-go 0.26 common/types/*.go. There, a value is a Go value in a wrapper (ref.Val); some
+errors name the class of either.
 """
 
 from __future__ import annotations
@@ -73,16 +74,17 @@ NONE: Final = Optional(has_value=False)
 
 @dataclass(frozen=True, slots=True)
 class Unconvertible:
-    """Content of an optional whose value upstream cannot convert. text: error when it is read.
+    """In place of a value that upstream could not wrap again (`rewrapped`), in an optional.
 
-    As upstream, a list or map that is made of such optionals holds it, too.
+    text: the error, which is raised when the value is read. As upstream, elements of a list or map
+    that are written with `?` may be such values, too.
     """
 
     text: str
 
 
 def convertible(value: Value) -> Value:
-    """Return what an optional, list or map holds; raises CelRunError for an `Unconvertible`."""
+    """Return a value of an optional, list or map; raises CelRunError for an `Unconvertible`."""
     if type(value) is Unconvertible:
         raise CelRunError(value.text)
     return value
@@ -96,11 +98,11 @@ def content_of(optional: Optional) -> Value:
 
 
 def rewrapped(value: Value) -> Value:
-    """Return a value as it is after a variable or `a ? b : c` was read.
+    """Return a value as it is after it was read from a variable or was chosen by `a ? b : c`.
 
-    An optional of a Kubernetes type (a key of `_GO_NAMES`) becomes an optional of `Unconvertible`;
-    other values are unchanged. Upstream unwraps an optional there and wraps it again, which fails
-    for these types. Raises CelRunError for an `Unconvertible`.
+    Upstream takes the Go value out of an optional there and wraps it again. This fails for types of
+    Kubernetes (keys of `_GO_NAMES`): their optional then has an `Unconvertible`. Other values are
+    unchanged. Raises CelRunError for an `Unconvertible`.
     """
     if type(value) is Optional and value.has_value:
         name = _GO_NAMES.get(type(value.value))
@@ -134,7 +136,7 @@ class Url:
 
 @dataclass(frozen=True, slots=True)
 class NamedFormat:
-    """A format of `format.named`. regex_chars: length of its pattern, from which costs follow."""
+    """A format of `format.named`. regex_chars: length of its pattern, which decides costs."""
 
     name: str
     regex_chars: int
@@ -245,7 +247,7 @@ _GO_TYPES: dict[type, str] = {
     Address: "cel.IP",
     Cidr: "cel.CIDR",
 }
-# Types whose comparison with another type is an error.
+# Types of Kubernetes, whose comparison with another type is an error.
 _STRICT = (Quantity, Semver, Url, NamedFormat, Address, Cidr)
 _COMPARED_BY_PYTHON = frozenset(
     {str, int, bool, float, bytes, Uint, type(None), DurationValue, Timestamp, TypeValue}

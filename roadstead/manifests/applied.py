@@ -1,4 +1,4 @@
-"""Counts of what admission applied to created objects, with the first object of each."""
+"""Counts of the defaults and rules that admission applied to created objects, for notes."""
 
 from __future__ import annotations
 
@@ -11,33 +11,36 @@ POD = "pods"
 
 
 class AppliedDefaults:
-    """Counts by what was applied (`LimitRange default/small`) and by kind of object."""
+    """Counts of changed or checked objects, by rule and by CLAIM or POD."""
 
     def __init__(self) -> None:
-        # (kind, what) → number of objects, and the key of the first.
-        self._found: dict[tuple[str, str], tuple[int, str]] = {}
+        # (CLAIM or POD, rule) → number of objects, and namespace/name of the first.
+        self._counts: dict[tuple[str, str], tuple[int, str]] = {}
 
-    def add(self, what: str, key: str, kind: str = POD) -> None:
-        """Count one application. key: `namespace/name` of the object; the first is an example."""
-        count, first = self._found.get((kind, what), (0, key))
-        self._found[kind, what] = count + 1, first
+    def add(self, rule: str, key: str, kind: str = POD) -> None:
+        """Count an object to which a rule, such as "LimitRange default/small", was applied.
+
+        key: namespace/name of the object. kind: CLAIM or POD.
+        """
+        count, first = self._counts.get((kind, rule), (0, key))
+        self._counts[kind, rule] = count + 1, first
 
     def notes(self) -> Iterator[str]:
-        """Yield one line for each default or rule that was applied, sorted."""
-        for (kind, what), (count, first) in sorted(self._found.items(), key=_sort_key):
+        """Yield one line for each rule that was applied, sorted."""
+        for (kind, rule), (count, first) in sorted(self._counts.items(), key=_sort_key):
             example = f" ({first})" if count == 1 else f" (first {first})"
-            yield f"Applied, as when {kind} are created: {what}, to {count:,} of them{example}."
+            yield f"Applied, as when {kind} are created: {rule}, to {count:,} of them{example}."
 
 
-def _sort_key(found: tuple[tuple[str, str], tuple[int, str]]) -> tuple[bool, str]:
-    (kind, what), _ = found
-    return kind != POD, what
+def _sort_key(entry: tuple[tuple[str, str], tuple[int, str]]) -> tuple[bool, str]:
+    (kind, rule), _ = entry
+    return kind != POD, rule
 
 
 def is_stored_pod(pod: Pod) -> bool:
     """Whether an API server has admitted the pod: it has a UID, a time, a node or a phase.
 
-    A pod with a node counts as running, as everywhere in manifests.
+    In manifests, a pod with a node counts as running, even without a status.
     """
     meta = pod.metadata
     return bool(

@@ -32,8 +32,10 @@ def default_class(classes: Iterable[StorageClass]) -> str | None:
 
 def with_class(claim: PersistentVolumeClaim, default: str | None) -> PersistentVolumeClaim:
     """Return the claim with the default class if it has no volume and no class, not even ""."""
-    named = claim.spec.storage_class_name is not None or BETA_CLASS in claim.metadata.annotations
-    if named or default is None or claim.spec.volume_name:
+    has_class = (
+        claim.spec.storage_class_name is not None or BETA_CLASS in claim.metadata.annotations
+    )
+    if has_class or default is None or claim.spec.volume_name:
         return claim
     spec = claim.spec.model_copy(update={"storage_class_name": default})
     return claim.model_copy(update={"spec": spec})
@@ -59,9 +61,9 @@ def _owned(pod: Pod, name: str, metadata: object, spec: object) -> PersistentVol
     namespace = pod.metadata.namespace or DEFAULT_NAMESPACE
     uid = pod.metadata.uid or f"{namespace}/{pod.metadata.name}"
     owner = {"kind": "Pod", "name": pod.metadata.name, "uid": uid, "controller": True}
-    own = {"name": name, "namespace": namespace, "ownerReferences": [owner]}
-    kept = metadata if isinstance(metadata, dict) else {}
-    document = {"metadata": {**kept, **own}, "spec": spec}
+    set_by_controller = {"name": name, "namespace": namespace, "ownerReferences": [owner]}
+    of_template = metadata if isinstance(metadata, dict) else {}
+    document = {"metadata": {**of_template, **set_by_controller}, "spec": spec}
     claim = validate("PersistentVolumeClaim", document, source="")
     assert isinstance(claim, PersistentVolumeClaim)
     return claim

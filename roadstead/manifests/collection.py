@@ -63,7 +63,7 @@ ObjectKey = tuple[str, str, str]
 
 TERMINAL_PHASES = ("Succeeded", "Failed")
 TEMPLATE_MARKER = b"{{"
-"""Start of an expression of Helm's templates; it matters only in a text that cannot be read."""
+"""Start of an expression of Helm's templates: a text with it that is no YAML is a template."""
 
 _LIST_DEPTH_MAX = 10
 """Lists within lists: kubectl writes none; the bound is for the recursion that reads them."""
@@ -150,6 +150,7 @@ def read_manifests(
         InputError: a path cannot be read, a text or an object is wrong, or an object occurs twice.
     """
     collector = _ManifestCollector(is_strict=is_strict)
+    # The objects stay until the run ends: no garbage collection searches them, now or later.
     with gc_paused(freezes=True):
         for source, text in read_texts(paths, stdin=stdin):
             if on_text is not None:
@@ -351,9 +352,9 @@ def _items(item_kind: str, document: dict[str, object], source: str) -> Iterator
 def _key_and_source(document: dict[str, object], source: str) -> str:
     """Return `NAMESPACE/NAME (SOURCE)` of an object of any kind, for a message."""
     metadata = document.get("metadata")
-    found = metadata if isinstance(metadata, dict) else {}
-    name = found.get("name") or found.get("generateName") or "without a name"
-    namespace = found.get("namespace") or DEFAULT_NAMESPACE
+    fields = metadata if isinstance(metadata, dict) else {}
+    name = fields.get("name") or fields.get("generateName") or "without a name"
+    namespace = fields.get("namespace") or DEFAULT_NAMESPACE
     return f"{_unquoted(namespace)}/{_unquoted(name)} ({source})"
 
 

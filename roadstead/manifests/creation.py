@@ -46,7 +46,7 @@ class RefusedObject:
 class CreatedObjects:
     """All objects that exist after admission.
 
-    notes: what was applied, and which rules of the cluster were not checked.
+    notes: which rules of the cluster were applied, and which were not checked.
     """
 
     pods: tuple[Pod, ...]
@@ -63,8 +63,8 @@ def create(
 ) -> CreatedObjects:
     """Admit the pods and claims that are not stored yet.
 
-    cluster: its limit ranges, quotas and classes, its own claims and finished pods. pods: all pods,
-    defaults filled in. created_claims: the claims that stateful sets create.
+    cluster: the manifests, of which limit ranges, quotas, classes, claims and finished pods are
+    read. pods: all pods, defaults filled in. created_claims: those that stateful sets create.
 
     Raises:
         InputError: the template of an ephemeral volume is wrong.
@@ -91,8 +91,8 @@ class _Creation:
     def run(
         self, pods: Sequence[Pod], created_claims: Sequence[PersistentVolumeClaim]
     ) -> CreatedObjects:
-        own_claims = self._cluster.persistent_volume_claims
-        claims = [self._with_default_class(each) for each in (*own_claims, *created_claims)]
+        of_manifests = self._cluster.persistent_volume_claims
+        claims = [self._with_default_class(each) for each in (*of_manifests, *created_claims)]
         stored = [each for each in pods if is_stored_pod(each)]
         in_use = set(_claims_in_use(stored))
         for claim in claims:
@@ -104,7 +104,7 @@ class _Creation:
                 self._claims.setdefault(namespaced_name(claim), claim)
         self._quotas.count_stored(stored, self._cluster.finished_pods, self._claims.values())
         self._create_claims(claims)
-        existing_pods = tuple(map(self._device_claims.with_claims, self._created(pods)))
+        existing_pods = tuple(map(self._device_claims.with_claims, self._stored_and_admitted(pods)))
         for pod in existing_pods:
             self._create_claims(self._ephemeral_claims(pod))
         return CreatedObjects(
@@ -134,8 +134,8 @@ class _Creation:
     def _with_default_class(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
         changed = with_class(claim, self._default_class)
         if changed is not claim:
-            what = f"default StorageClass {self._default_class}"
-            self._applied.add(what, "/".join(namespaced_name(claim)), CLAIM)
+            rule = f"default StorageClass {self._default_class}"
+            self._applied.add(rule, "/".join(namespaced_name(claim)), CLAIM)
         return changed
 
     def _ephemeral_claims(self, pod: Pod) -> Iterator[PersistentVolumeClaim]:
@@ -159,7 +159,7 @@ class _Creation:
             else:
                 self._claims[key] = claim
 
-    def _created(self, pods: Iterable[Pod]) -> Iterator[Pod]:
+    def _stored_and_admitted(self, pods: Iterable[Pod]) -> Iterator[Pod]:
         """Yield the stored pods and the admitted ones, in order."""
         for pod in pods:
             if is_stored_pod(pod):
@@ -173,7 +173,7 @@ class _Creation:
     def _admitted(self, pod: Pod) -> Pod:
         namespace, _ = namespaced_name(pod)
         key = "/".join(namespaced_name(pod))
-        self._check_own_claims(pod, namespace)
+        self._check_claims_created(pod, namespace)
         if has_default_tolerations(pod.spec.tolerations):
             self._applied.add(DEFAULT_TOLERATIONS, key)
         if pod.spec.priority_class_name:
@@ -187,7 +187,7 @@ class _Creation:
             raise RefusedError(reason)
         return pod
 
-    def _check_own_claims(self, pod: Pod, namespace: str) -> None:
+    def _check_claims_created(self, pod: Pod, namespace: str) -> None:
         """Refuse a pod of a stateful set if one of its claims was refused."""
         owner = pod.metadata.controller
         if not self._refused_claims or owner is None or owner.kind != "StatefulSet":

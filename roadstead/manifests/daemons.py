@@ -42,17 +42,17 @@ _NETWORK_UNAVAILABLE = Toleration(
 
 
 def daemon_pods(
-    daemon: DaemonSet, nodes: Sequence[NodeFacts], with_pod: Set[str], names: PodNames
+    daemon: DaemonSet, nodes: Sequence[NodeFacts], nodes_with_pod: Set[str], names: PodNames
 ) -> Iterator[Pod]:
     """Yield a pod for each eligible node that has none of this daemon set.
 
-    with_pod: names of the nodes that have one.
+    nodes_with_pod: names of the nodes that have one.
     """
     namespace = daemon.metadata.namespace or DEFAULT_NAMESPACE
     template = daemon_pod(daemon)
     _, facts = compile_pod(template)
     for node in nodes:
-        if node.name not in with_pod and should_run(facts, node):
+        if node.name not in nodes_with_pod and should_run(facts, node):
             name = names.allocate(namespace, partial(_name, daemon.metadata.name, node.name))
             yield _pod_for_node(template, name, node.name)
 
@@ -77,10 +77,10 @@ def node_of(pod: Pod) -> str:
 
 def daemon_pod(daemon: DaemonSet) -> Pod:
     """Return a pod of the daemon set that is not for a certain node yet."""
-    return _with_controller_tolerations(_plain_pod(daemon))
+    return _with_controller_tolerations(_pod_from_template(daemon))
 
 
-def _plain_pod(daemon: DaemonSet) -> Pod:
+def _pod_from_template(daemon: DaemonSet) -> Pod:
     labels = {
         "controller-revision-hash": template_hash(daemon.spec.template),
         "pod-template-generation": "1",
@@ -91,8 +91,8 @@ def _plain_pod(daemon: DaemonSet) -> Pod:
 def _with_controller_tolerations(pod: Pod) -> Pod:
     """Add the tolerations that the controller adds (AddOrUpdateDaemonPodTolerations)."""
     added = [*_CONTROLLER_TOLERATIONS, *([_NETWORK_UNAVAILABLE] if pod.spec.host_network else [])]
-    own = pod.spec.tolerations
-    tolerations = (*own, *(each for each in added if each not in own))
+    before = pod.spec.tolerations
+    tolerations = (*before, *(each for each in added if each not in before))
     return pod.model_copy(update={"spec": pod.spec.model_copy(update={"tolerations": tolerations})})
 
 

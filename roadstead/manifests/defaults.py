@@ -77,7 +77,7 @@ def default_pod(
         spec["tolerations"] = tolerations
     if pod.spec.overhead:
         spec["overhead"] = _rounded(pod.spec.overhead)
-    spec |= _with_container_requests(pod.spec)
+    spec |= _changed_containers(pod.spec)
     if pod.spec.resources is not None:
         spec |= _pod_level_requests(pod, spec, pod.spec.resources)
     affinity = _merged_affinity(pod.spec.affinity, pod.metadata.labels)
@@ -143,15 +143,15 @@ def _priority(pod: Pod, classes: Mapping[str, PriorityClass], source: str) -> di
         return {}
     if name in SYSTEM_PRIORITIES and name not in classes:
         return {"priority": SYSTEM_PRIORITIES[name]}
-    found = classes.get(name) if name else _global_default(classes)
-    if found is None and name:
+    priority_class = classes.get(name) if name else _global_default(classes)
+    if priority_class is None and name:
         problem = "is not a priority class among the manifests"
         raise _refusal(pod, source, "spec.priorityClassName", problem, f'"{name[:80]}"')
-    if found is None:
+    if priority_class is None:
         return {"priority": 0}
-    preemption = pod.spec.preemption_policy or found.preemption_policy
-    named = {} if name else {"priority_class_name": found.metadata.name}
-    return {"priority": found.value, "preemption_policy": preemption, **named}
+    preemption = pod.spec.preemption_policy or priority_class.preemption_policy
+    new_name = {} if name else {"priority_class_name": priority_class.metadata.name}
+    return {"priority": priority_class.value, "preemption_policy": preemption, **new_name}
 
 
 def _global_default(classes: Mapping[str, PriorityClass]) -> PriorityClass | None:
@@ -160,7 +160,8 @@ def _global_default(classes: Mapping[str, PriorityClass]) -> PriorityClass | Non
     return min(defaults, key=lambda each: each.value, default=None)
 
 
-def _with_container_requests(spec: PodSpec) -> dict[str, object]:
+def _changed_containers(spec: PodSpec) -> dict[str, object]:
+    """Return the fields of the spec whose containers get requests from limits, or host ports."""
     changes: dict[str, object] = {}
     for field in ("containers", "init_containers"):
         before: tuple[Container, ...] = getattr(spec, field)
@@ -203,9 +204,10 @@ def _container(container: Container, host_network: bool) -> Container:
 def _pod_level_requests(
     pod: Pod, changes: dict[str, object], resources: ResourceRequirements
 ) -> dict[str, object]:
-    """Complete the pod-level requests of a pod that has some: from containers, then from limits.
+    """Return the changed field `resources` of a spec that has pod-level amounts; {} if unchanged.
 
-    changes: fields of the spec that have changed already.
+    Missing requests are those of the containers, or else the limits. changes: fields of the spec
+    that have changed already.
     """
     if not (resources.requests or resources.limits):
         return {}
@@ -226,11 +228,10 @@ def _pod_level_requests(
     return {"resources": resources.model_copy(update={"requests": requests, "limits": limits})}
 
 
-# A side: the pod affinity or the pod anti-affinity of a pod.
 @cached_by_identity
 def _has_match_label_keys(affinity: Affinity) -> bool:
-    sides = (affinity.pod_affinity, affinity.pod_anti_affinity)
-    return any(side is not None and _names_label_keys(side) for side in sides)
+    both = (affinity.pod_affinity, affinity.pod_anti_affinity)
+    return any(each is not None and _names_label_keys(each) for each in both)
 
 
 def _merged_affinity(affinity: Affinity | None, labels: Mapping[str, str]) -> Affinity | None:
@@ -238,26 +239,27 @@ def _merged_affinity(affinity: Affinity | None, labels: Mapping[str, str]) -> Af
     if affinity is None or not _has_match_label_keys(affinity):
         return affinity
     changes = {
-        side: _merged_side(found, labels)
-        for side in ("pod_affinity", "pod_anti_affinity")
-        if (found := getattr(affinity, side)) is not None and _names_label_keys(found)
+        field: _merged_pod_affinity(before, labels)
+        for field in ("pod_affinity", "pod_anti_affinity")
+        if (before := getattr(affinity, field)) is not None and _names_label_keys(before)
     }
     return affinity.model_copy(update=changes)
 
 
-def _terms(side: PodAffinity) -> list[PodAffinityTerm]:
-    preferred = side.preferred_during_scheduling_ignored_during_execution
-    required = side.required_during_scheduling_ignored_during_execution
+def _terms(affinity: PodAffinity) -> list[PodAffinityTerm]:
+    """Return the terms of a pod affinity or pod anti-affinity; both have this type."""
+    preferred = affinity.preferred_during_scheduling_ignored_during_execution
+    required = affinity.required_during_scheduling_ignored_during_execution
     return [*required, *(each.pod_affinity_term for each in preferred)]
 
 
-def _names_label_keys(side: PodAffinity) -> bool:
-    return any(each.match_label_keys or each.mismatch_label_keys for each in _terms(side))
+def _names_label_keys(affinity: PodAffinity) -> bool:
+    return any(each.match_label_keys or each.mismatch_label_keys for each in _terms(affinity))
 
 
-def _merged_side(side: PodAffinity, labels: Mapping[str, str]) -> PodAffinity:
-    required = side.required_during_scheduling_ignored_during_execution
-    preferred = side.preferred_during_scheduling_ignored_during_execution
+def _merged_pod_affinity(affinity: PodAffinity, labels: Mapping[str, str]) -> PodAffinity:
+    required = affinity.required_during_scheduling_ignored_during_execution
+    preferred = affinity.preferred_during_scheduling_ignored_during_execution
     return PodAffinity(
         required_during_scheduling_ignored_during_execution=tuple(
             _merged_term(each, labels) for each in required
@@ -281,9 +283,9 @@ def _merged_term(term: PodAffinityTerm, labels: Mapping[str, str]) -> PodAffinit
         for key, operator in operators
         if key in labels
     ]
-    known = term.label_selector.match_expressions
+    before = term.label_selector.match_expressions
     selector = LabelSelector(
         match_labels=term.label_selector.match_labels,
-        match_expressions=(*known, *(each for each in added if each not in known)),
+        match_expressions=(*before, *(each for each in added if each not in before)),
     )
     return term.model_copy(update={"label_selector": selector})

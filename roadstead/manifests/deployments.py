@@ -2,7 +2,7 @@
 
     same template   ──► the replica set is scaled up to the deployment's replicas
     other template  ──► a replica set is created for all replicas; the old pods stay
-    no replica set  ──► one is created for the replicas that running pods of the deployment leave
+    no replica set  ──► one is created for the replicas that have no running pod
 
 Running pods are never removed: a deployment with more pods than replicas gets no new ones.
 
@@ -38,8 +38,11 @@ from roadstead.protocol.objects import (
     ReplicaSet,
 )
 
-_UNCUT_CHARS: Final = 128
-"""`joined_name` cuts no name to fewer, as a hash is a label value: at most 63 characters."""
+_START_CHARS: Final = 128
+"""Number of first characters of a deployment's name that the names of its replica sets have too.
+
+`joined_name` never cuts so much: the hash that it appends has at most 63 characters.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +66,17 @@ def replica_sets_for(manifests: Manifests) -> ReplicaSets:
     orphans = _Orphans(manifests.pods if manifests.deployments else ())
     for deployment in manifests.deployments:
         wanted = deployment.spec.replicas
-        # The deployment's replica sets, and those with its template.
-        own = indices_of.get(kind_and_name(deployment), [])
-        current = [index for index in own if _is_same(existing[index].spec.template, deployment)]
-        total = sum(existing[index].spec.replicas for index in own)
+        # Indices of the deployment's replica sets, and of those with its template.
+        indices = indices_of.get(kind_and_name(deployment), [])
+        current = [
+            index for index in indices if _is_same(existing[index].spec.template, deployment)
+        ]
+        total = sum(existing[index].spec.replicas for index in indices)
         if current:
             replica_set = existing[current[0]]
             replicas = replica_set.spec.replicas + max(0, wanted - total)
             existing[current[0]] = _scaled(replica_set, replicas)
-        elif own:
+        elif indices:
             created.append(_scaled(replica_set_of(deployment), wanted))
             notes += _rollout_note(deployment, wanted, total)
         else:
@@ -101,10 +106,10 @@ def _comparable(template: PodTemplate) -> tuple[object, object]:
 
 
 class _Orphans:
-    """The pods of replica sets, for deployments whose replica sets the manifests lack.
+    """Counts of pods by deployment, for deployments whose replica sets the manifests lack.
 
-    Such a pod names its replica set, whose name is the deployment's name, which may be cut, and the
-    hash of the pod's template.
+    A pod names its replica set. The replica set's name is the deployment's name, cut if it is long,
+    and the hash of the template, which the pod has as a label.
     """
 
     def __init__(self, pods: Iterable[Pod]) -> None:
@@ -114,13 +119,13 @@ class _Orphans:
             hash_value = pod.metadata.labels.get(TEMPLATE_HASH, "")
             kind, namespace, replica_set = controller_key(pod)
             if hash_value and kind == ReplicaSet.__name__:
-                start = replica_set.removesuffix(f"-{hash_value}")[:_UNCUT_CHARS]
+                start = replica_set.removesuffix(f"-{hash_value}")[:_START_CHARS]
                 self._counts[namespace, start][replica_set, hash_value] += 1
 
     def count(self, deployment: Deployment) -> int:
         """Return how many pods a deployment has."""
         namespace, name = namespaced_name(deployment)
-        counts = self._counts.get((namespace, name[:_UNCUT_CHARS]), Counter())
+        counts = self._counts.get((namespace, name[:_START_CHARS]), Counter())
         return sum(
             pods
             for (replica_set, hash_value), pods in counts.items()

@@ -67,32 +67,32 @@ _SEMVER = re.compile(
     r"(\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?",
     re.ASCII,
 )
+# A placement is a field that names the nodes which may use the devices.
 _ONE_PLACEMENT = (
     "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required"
 )
 
 
-def device_problem(found: ApiObject) -> FieldProblem | None:
+def device_problem(obj: ApiObject) -> FieldProblem | None:
     """Return the first problem of an object of resource.k8s.io; None for any other object."""
-    if isinstance(found, ResourceSlice):
-        problems = _slice_problems(found.spec)
-    elif isinstance(found, DeviceClass):
-        spec = found.spec
-        problems = _below(("spec",), _class_problems(spec))
-    elif isinstance(found, ResourceClaim):
-        problems = _below(("spec", "devices"), _claim_problems(found.spec.devices))
-    elif isinstance(found, ResourceClaimTemplate):
-        devices = found.spec.spec.devices
+    if isinstance(obj, ResourceSlice):
+        problems = _slice_problems(obj.spec)
+    elif isinstance(obj, DeviceClass):
+        problems = _below(("spec",), _class_problems(obj.spec))
+    elif isinstance(obj, ResourceClaim):
+        problems = _below(("spec", "devices"), _claim_problems(obj.spec.devices))
+    elif isinstance(obj, ResourceClaimTemplate):
+        devices = obj.spec.spec.devices
         problems = _below(("spec", "spec", "devices"), _claim_problems(devices))
-    elif isinstance(found, DeviceTaintRule):
-        problems = _rule_problems(found)
+    elif isinstance(obj, DeviceTaintRule):
+        problems = _rule_problems(obj)
     else:
         return None
     return next(iter(problems), None)
 
 
 def _below(path: Path, problems: Iterable[FieldProblem]) -> Iterator[FieldProblem]:
-    """Yield problems of a part of an object, with the path of the part before their fields."""
+    """Yield problems of the value at a path, with the path before their fields."""
     for problem in problems:
         yield problem.below(*path)
 
@@ -121,9 +121,10 @@ def _slice_problems(spec: ResourceSliceSpec) -> Iterator[FieldProblem]:
         yield from _below(("spec", "sharedCounters", index), counter_set_problems(each))
     counter_sets = {each.name: each for each in spec.shared_counters}
     yield from _unique(("spec", "sharedCounters"), [each.name for each in spec.shared_counters])
-    if sum(len(each.counters) for each in spec.shared_counters) > SLICE_MAX_COUNTERS:
+    counter_count = sum(len(each.counters) for each in spec.shared_counters)
+    if counter_count > SLICE_MAX_COUNTERS:
         rule = f"must have no more than {SLICE_MAX_COUNTERS} counters in total"
-        yield _problem(("spec", "sharedCounters"), len(counter_sets), rule)
+        yield _problem(("spec", "sharedCounters"), counter_count, rule)
     yield from _unique(("spec", "devices"), [each.name for each in spec.devices])
     for index, device in enumerate(spec.devices):
         yield from _below(("spec", "devices", index), _device_problems(device, spec, counter_sets))
@@ -141,8 +142,8 @@ def _device_problems(
         yield from _attribute_problems(("attributes", name), attribute)
     for name, capacity in device.capacity.items():
         yield from _value_name_problems(("capacity", name), name)
-        found = capacity_problems(capacity, is_shared=device.allow_multiple_allocations)
-        yield from _below(("capacity", name), found)
+        problems = capacity_problems(capacity, is_shared=device.allow_multiple_allocations)
+        yield from _below(("capacity", name), problems)
     placements = bool(device.node_name), device.node_selector is not None, device.all_nodes
     if spec.per_device_node_selection and sum(placements) != 1:
         rule = "exactly one of `nodeName`, `nodeSelector`, `allNodes` is required"
@@ -170,14 +171,19 @@ def _device_problems(
         yield from _below(("taints", index), _taint_problems(taint))
 
 
-def _attribute_problems(path: Path, found: DeviceAttribute) -> Iterator[FieldProblem]:
-    values = (found.int_value, found.bool_value, found.string_value, found.version_value)
+def _attribute_problems(path: Path, attribute: DeviceAttribute) -> Iterator[FieldProblem]:
+    values = (
+        attribute.int_value,
+        attribute.bool_value,
+        attribute.string_value,
+        attribute.version_value,
+    )
     if sum(each is not None for each in values) != 1:
         rule = "exactly one of `int`, `bool`, `string`, `version` is required"
         yield _problem(path, [each for each in values if each is not None], rule)
-    if found.version_value is not None and not _SEMVER.fullmatch(found.version_value):
+    if attribute.version_value is not None and not _SEMVER.fullmatch(attribute.version_value):
         rule = "must be a version of semver.org 2.0.0"
-        yield _problem((*path, "version"), found.version_value, rule)
+        yield _problem((*path, "version"), attribute.version_value, rule)
 
 
 def _value_name_problems(path: Path, name: str) -> Iterator[FieldProblem]:
@@ -198,14 +204,14 @@ def _class_problems(spec: DeviceClassSpec) -> Iterator[FieldProblem]:
         yield _problem(("extendedResourceName",), name, "must be a valid extended resource name")
 
 
-def _claim_problems(found: ClaimDevices) -> Iterator[FieldProblem]:
-    yield from _unique(("requests",), [each.name for each in found.requests])
+def _claim_problems(devices: ClaimDevices) -> Iterator[FieldProblem]:
+    yield from _unique(("requests",), [each.name for each in devices.requests])
     names: set[str] = set()
-    for index, request in enumerate(found.requests):
+    for index, request in enumerate(devices.requests):
         yield from _below(("requests", index), _request_problems(request))
         alternatives = (each.name for each in request.first_available)
         names |= {request.name, *(f"{request.name}/{each}" for each in alternatives)}
-    for index, constraint in enumerate(found.constraints):
+    for index, constraint in enumerate(devices.constraints):
         path: Path = ("constraints", index)
         yield from _unknown_requests((*path, "requests"), constraint.requests, names)
         attributes = constraint.match_attribute, constraint.distinct_attribute
@@ -217,7 +223,7 @@ def _claim_problems(found: ClaimDevices) -> Iterator[FieldProblem]:
             yield from _value_name_problems(path, name)
             if "/" not in name:
                 yield _problem(path, name, "must be a fully qualified name, with a domain")
-    yield from _config_problems(found.config, names)
+    yield from _config_problems(devices.config, names)
 
 
 def _request_problems(request: ClaimDeviceRequest) -> Iterator[FieldProblem]:
@@ -234,23 +240,23 @@ def _request_problems(request: ClaimDeviceRequest) -> Iterator[FieldProblem]:
         yield from _below(path, _exact_problems(each))
 
 
-def _exact_problems(found: RequestedDevices) -> Iterator[FieldProblem]:
-    name = found.device_class_name
+def _exact_problems(requested: RequestedDevices) -> Iterator[FieldProblem]:
+    name = requested.device_class_name
     yield from _name_problems(("deviceClassName",), name, subdomain_errors(name))
-    if found.allocation_mode == "All" and found.count:
-        yield _problem(("count",), found.count, "must not be given with allocationMode All")
-    yield from _expression_problems(found.selectors)
-    for index, toleration in enumerate(found.tolerations):
+    if requested.allocation_mode == "All" and requested.count:
+        yield _problem(("count",), requested.count, "must not be given with allocationMode All")
+    yield from _expression_problems(requested.selectors)
+    for index, toleration in enumerate(requested.tolerations):
         yield from _below(("tolerations", index), _toleration_problems(toleration))
-    if found.capacity is not None:
-        for name in found.capacity.requests:
+    if requested.capacity is not None:
+        for name in requested.capacity.requests:
             yield from _value_name_problems(("capacity", "requests", name), name)
 
 
 def _config_problems(
     configs: Sequence[DeviceConfiguration], requests: set[str] | None
 ) -> Iterator[FieldProblem]:
-    """Yield problems of configurations. requests: names in the claim; None for a device class."""
+    """Yield problems of configurations. requests: their names; None for a device class."""
     for index, each in enumerate(configs):
         path: Path = ("config", index)
         if each.opaque is None:
@@ -261,31 +267,34 @@ def _config_problems(
             yield from _unknown_requests((*path, "requests"), each.requests, requests)
 
 
-def _opaque_problems(found: OpaqueConfiguration) -> Iterator[FieldProblem]:
-    yield from _name_problems(("driver",), found.driver, subdomain_errors(found.driver))
-    if "parameters" not in found.model_fields_set:
+def _opaque_problems(config: OpaqueConfiguration) -> Iterator[FieldProblem]:
+    yield from _name_problems(("driver",), config.driver, subdomain_errors(config.driver))
+    if "parameters" not in config.model_fields_set:
         yield _problem(("parameters",), "", "is required")
-    size = len(json.dumps(found.parameters, ensure_ascii=False, separators=(",", ":")).encode())
+    size = len(json.dumps(config.parameters, ensure_ascii=False, separators=(",", ":")).encode())
     if size > PARAMETERS_MAX_BYTES:
         rule = f"must be no more than {PARAMETERS_MAX_BYTES} bytes"
         yield _problem(("parameters",), f"{size} bytes", rule)
 
 
-def _toleration_problems(found: Toleration) -> Iterator[FieldProblem]:
+def _toleration_problems(toleration: Toleration) -> Iterator[FieldProblem]:
     """Yield problems of a toleration of devices; an empty key needs no operator Exists."""
-    if found.key:
-        yield from _name_problems(("key",), found.key, qualified_name_errors(found.key))
-    if found.operator == "Exists" and found.value:
-        yield _problem(("value",), found.value, "must be empty for operator `Exists`")
-    yield from _name_problems(("value",), found.value, label_value_errors(found.value))
-    if found.effect == "PreferNoSchedule":
-        yield _problem(("effect",), found.effect, "must be NoSchedule or NoExecute")
+    if toleration.key:
+        yield from _name_problems(("key",), toleration.key, qualified_name_errors(toleration.key))
+    if toleration.operator == "Exists" and toleration.value:
+        yield _problem(("value",), toleration.value, "must be empty for operator `Exists`")
+    yield from _name_problems(("value",), toleration.value, label_value_errors(toleration.value))
+    if toleration.effect == "PreferNoSchedule":
+        yield _problem(("effect",), toleration.effect, "must be NoSchedule or NoExecute")
 
 
-def _unknown_requests(path: Path, named: Sequence[str], known: set[str]) -> Iterator[FieldProblem]:
+def _unknown_requests(
+    path: Path, named: Sequence[str], of_claim: set[str]
+) -> Iterator[FieldProblem]:
+    """Yield the names at a path that are not among the names of the claim's requests."""
     yield from _unique(path, named, "")
     for index, each in enumerate(named):
-        if each not in known:
+        if each not in of_claim:
             yield _problem((*path, index), each, "must be the name of a request in the claim")
 
 
@@ -314,8 +323,8 @@ def expression_error(expression: str) -> str:
 def _rule_problems(rule: DeviceTaintRule) -> Iterator[FieldProblem]:
     yield from _below(("spec", "taint"), _taint_problems(rule.spec.taint))
     if rule.spec.device_selector is not None:
-        found = _expression_problems(rule.spec.device_selector.selectors)
-        yield from _below(("spec", "deviceSelector"), found)
+        problems = _expression_problems(rule.spec.device_selector.selectors)
+        yield from _below(("spec", "deviceSelector"), problems)
 
 
 def _taint_problems(taint: DeviceTaint) -> Iterator[FieldProblem]:
@@ -330,9 +339,10 @@ def _selector_problems(path: Path, selector: NodeSelector | None) -> Iterator[Fi
         rule = "must have exactly one node selector term"
         yield _problem((*path, "nodeSelectorTerms"), len(selector.node_selector_terms), rule)
     elif selector is not None and (error := selector_error(parse_node_selector(selector))):
+        # The error is `FIELD: RULE`, with the value in quotes.
         field, _, rule = error.partition(": ")
-        found = rule.partition('"')[2].partition('"')[0]
-        yield FieldProblem(field, found, (rule,)).below(*path)
+        value = rule.partition('"')[2].partition('"')[0]
+        yield FieldProblem(field, value, (rule,)).below(*path)
 
 
 def _node_name_problems(path: Path, name: str | None) -> Iterator[FieldProblem]:
@@ -346,9 +356,9 @@ def _name_problems(path: Path, name: str, rules: tuple[str, ...]) -> Iterator[Fi
 
 
 def _unique(path: Path, names: Sequence[str], field: str = "name") -> Iterator[FieldProblem]:
-    """Yield names that are given twice. field: of the name in its item; "" for lists of names."""
-    seen: set[str] = set()
+    """Yield names that occur twice. field: of the name in its item; "" for lists of names."""
+    earlier: set[str] = set()
     for index, name in enumerate(names):
-        if name in seen:
+        if name in earlier:
             yield _problem((*path, index, *([field] if field else ())), name, "must be unique")
-        seen.add(name)
+        earlier.add(name)

@@ -23,7 +23,7 @@ CLAIM_ANNOTATION = "resource.kubernetes.io/pod-claim-name"
 """Annotation of a claim created from a template: the name of the claim in the pod's spec."""
 
 _BASE_MAX_CHARS = 57
-"""Length to which the base of a generated name is cut, so that the suffix fits a DNS label."""
+"""Length to which the start of a generated name is cut, so that a suffix fits in a DNS label."""
 
 Key = tuple[str, str]
 """Namespace and name."""
@@ -44,12 +44,12 @@ class DeviceClaims:
 
         Without its template, a claim is not created: such a pod waits, as in a cluster.
         """
-        known = {each.name for each in pod.status.resource_claim_statuses}
+        with_status = {each.name for each in pod.status.resource_claim_statuses}
         namespace = pod.metadata.namespace or DEFAULT_NAMESPACE
         statuses = list(pod.status.resource_claim_statuses)
         for each in pod.spec.resource_claims:
             name = each.resource_claim_template_name
-            if name is None or each.name in known:
+            if name is None or each.name in with_status:
                 continue
             # The input may have the claim although the pod's status does not name it yet.
             claim = self._created_earlier.get((pod_identity(pod).uid, each.name))
@@ -61,20 +61,20 @@ class DeviceClaims:
                     name=each.name, resource_claim_name=claim.metadata.name
                 )
                 statuses.append(status)
-        if len(statuses) == len(known):
+        if len(statuses) == len(with_status):
             return pod
         changed = pod.status.model_copy(update={"resource_claim_statuses": tuple(statuses)})
         return pod.model_copy(update={"status": changed})
 
     def _by_owner(self) -> Mapping[tuple[str, str], ResourceClaim]:
         """Return claims created earlier, by UID of the pod and name in its spec."""
-        found = {}
+        created = {}
         for claim in self.claims.values():
             owner = claim.metadata.controller
             name = claim.metadata.annotations.get(CLAIM_ANNOTATION)
             if owner is not None and owner.kind == "Pod" and name is not None:
-                found[owner.uid, name] = claim
-        return found
+                created[owner.uid, name] = claim
+        return created
 
     def _create(self, pod: Pod, name: str, template: ResourceClaimTemplate) -> ResourceClaim:
         """Create a claim for a pod. name: of the claim in the pod's spec."""
@@ -106,5 +106,6 @@ class DeviceClaims:
         return claim
 
 
-def _name(base: str, seed: str, collisions: int) -> str:
-    return f"{base}-{suffix_of(f'{seed}/{collisions}' if collisions else seed)}"
+def _name(base: str, hashed: str, collisions: int) -> str:
+    """Return `base` with a suffix derived from the text `hashed`."""
+    return f"{base}-{suffix_of(f'{hashed}/{collisions}' if collisions else hashed)}"

@@ -21,11 +21,11 @@ from roadstead.protocol.objects.devices import (
 from roadstead.protocol.quantity import Quantity
 
 
-def counter_set_problems(found: CounterSet) -> Iterator[FieldProblem]:
+def counter_set_problems(counter_set: CounterSet) -> Iterator[FieldProblem]:
     """Yield the problems of a counter set of a slice."""
-    if rules := dns_label_errors(found.name):
-        yield problem_at(("name",), found.name, *rules)
-    yield from counter_problems(found.counters)
+    if rules := dns_label_errors(counter_set.name):
+        yield problem_at(("name",), counter_set.name, *rules)
+    yield from counter_problems(counter_set.counters)
 
 
 def counter_problems(counters: dict[str, Counter]) -> Iterator[FieldProblem]:
@@ -37,11 +37,12 @@ def counter_problems(counters: dict[str, Counter]) -> Iterator[FieldProblem]:
             yield problem_at(("counters",), name, *rules)
 
 
-def capacity_problems(found: DeviceCapacityValue, *, is_shared: bool) -> Iterator[FieldProblem]:
+def capacity_problems(capacity: DeviceCapacityValue, *, is_shared: bool) -> Iterator[FieldProblem]:
     """Yield the problems of a capacity's policy. is_shared: the device allows several claims."""
-    policy, path = found.request_policy, ("requestPolicy",)
+    policy, path = capacity.request_policy, ("requestPolicy",)
     if policy is None:
         return
+    # In place of a value that is a map, these errors have a word.
     if not is_shared:
         yield problem_at(path, "given", "allowMultipleAllocations must be true")
     elif policy.valid_values and policy.valid_range is not None:
@@ -51,18 +52,18 @@ def capacity_problems(found: DeviceCapacityValue, *, is_shared: bool) -> Iterato
             name = "validValues" if policy.valid_values else "validRange"
             yield problem_at((*path, "default"), "", f"is required with `{name}`")
         elif policy.valid_range is not None:
-            for each in _range_problems(policy.default, found.value, policy.valid_range):
+            for each in _range_problems(policy.default, capacity.value, policy.valid_range):
                 yield each.below(*path, "validRange")
         else:
-            for each in _values_problems(policy.default, found.value, policy.valid_values):
+            for each in _values_problems(policy.default, capacity.value, policy.valid_values):
                 yield each.below(*path, "validValues")
 
 
 def _values_problems(
     default: Quantity, capacity: Quantity, values: Sequence[Quantity]
 ) -> Iterator[FieldProblem]:
-    for index, (one, following) in enumerate(pairwise(values)):
-        if one.cmp(following) >= 0:
+    for index, (value, following) in enumerate(pairwise(values)):
+        if value.cmp(following) >= 0:
             rule = "values must be unique, in ascending order"
             yield problem_at((index + 1,), following, rule)
     for index, each in enumerate(values):
@@ -93,8 +94,9 @@ def _range_problems(
 
 
 def _step_problems(
-    step: Quantity, least: Quantity, capacity: Quantity, steps_to: Iterable[Quantity | None]
+    step: Quantity, least: Quantity, capacity: Quantity, amounts: Iterable[Quantity | None]
 ) -> Iterator[FieldProblem]:
+    """Yield the problems of a step. amounts: those that must be whole steps from the least one."""
     # The API server divides by the step in whole units.
     if step.value() <= 0:
         yield problem_at(("step",), step, "must be greater than zero")
@@ -102,7 +104,7 @@ def _step_problems(
     if least.add(step).cmp(capacity) > 0:
         rule = f"one step from the minimum must be no more than the capacity of {capacity}"
         yield problem_at(("step",), step, rule)
-    for each in steps_to:
+    for each in amounts:
         if each is not None and (each.value() - least.value()) % step.value():
             yield problem_at(("step",), step, f"{each} must be a number of steps from {least}")
 
@@ -113,14 +115,14 @@ def condition_problems(device: Device) -> Iterator[FieldProblem]:
         "bindingConditions": device.binding_conditions,
         "bindingFailureConditions": device.binding_failure_conditions,
     }
-    seen: set[str] = set()
+    earlier: set[str] = set()
     for field, names in conditions.items():
         for index, name in enumerate(names):
             if rules := qualified_name_errors(name):
                 yield problem_at((field, index), name, *rules)
-            if name in seen:
+            if name in earlier:
                 yield problem_at((field, index), name, "must be unique in both lists")
-            seen.add(name)
+            earlier.add(name)
     missing = [field for field, names in conditions.items() if not names]
     if len(missing) == 1:
         (other,) = conditions.keys() - missing

@@ -6,6 +6,7 @@ v1beta2 has the form of v1. In v1beta1 a device has its fields in `basic`, and a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 Json = dict[str, object]
@@ -21,17 +22,17 @@ def as_v1(kind: str, document: Json) -> Json:
     version = document.get("apiVersion")
     if not isinstance(version, str) or version not in EARLIER or kind == "DeviceTaintRule":
         return document
-    found = {**document, "apiVersion": f"{GROUP}/v1"}
+    converted = {**document, "apiVersion": f"{GROUP}/v1"}
     spec = document.get("spec")
     if version == f"{GROUP}/v1beta2" or not isinstance(spec, dict):
-        return found
+        return converted
     if kind == "ResourceSlice":
-        found["spec"] = {**spec, "devices": _each(spec.get("devices"), _device)}
+        converted["spec"] = {**spec, "devices": _converted(spec.get("devices"), _device)}
     elif kind == "ResourceClaim":
-        found["spec"] = _claim_spec(spec)
+        converted["spec"] = _claim_spec(spec)
     elif kind == "ResourceClaimTemplate":
-        found["spec"] = {**spec, "spec": _claim_spec(spec.get("spec"))}
-    return found
+        converted["spec"] = {**spec, "spec": _claim_spec(spec.get("spec"))}
+    return converted
 
 
 def _claim_spec(spec: object) -> object:
@@ -40,24 +41,24 @@ def _claim_spec(spec: object) -> object:
         return spec
     return {
         **spec,
-        "devices": {**devices, "requests": _each(devices.get("requests"), _request)},
+        "devices": {**devices, "requests": _converted(devices.get("requests"), _request)},
     }
 
 
 def _device(device: Json) -> Json:
     basic = device.get("basic")
-    kept = {name: value for name, value in device.items() if name != "basic"}
-    return {**kept, **basic} if isinstance(basic, dict) else kept
+    others = {name: value for name, value in device.items() if name != "basic"}
+    return {**others, **basic} if isinstance(basic, dict) else others
 
 
 def _request(request: Json) -> Json:
     exact = {name: value for name, value in request.items() if name not in _OF_REQUEST}
-    kept = {name: value for name, value in request.items() if name in _OF_REQUEST}
-    return {**kept, "exactly": exact} if exact else kept
+    others = {name: value for name, value in request.items() if name in _OF_REQUEST}
+    return {**others, "exactly": exact} if exact else others
 
 
-def _each(found: object, convert: object) -> object:
-    if not isinstance(found, list):
-        return found or []
-    assert callable(convert)
-    return [convert(each) if isinstance(each, dict) else each for each in found]
+def _converted(items: object, convert: Callable[[Json], Json]) -> object:
+    """Return a list with each map converted; anything but a list is returned, for validation."""
+    if not isinstance(items, list):
+        return items or []
+    return [convert(each) if isinstance(each, dict) else each for each in items]

@@ -76,17 +76,17 @@ def expand_workloads(manifests: Manifests, nodes: Sequence[Node]) -> Expansion:
         (*manifests.jobs, *created_jobs),
     )
     # By controller: how many of its pods are among the manifests.
-    existing = Counter(controller_key(each) for each in manifests.pods)
+    existing_counts = Counter(controller_key(each) for each in manifests.pods)
     names = PodNames(map(namespaced_name, manifests.pods))
     pods: list[Pod] = []
     for controller in manifests.replication_controllers:
-        pods += _replicas(controller, existing[kind_and_name(controller)], names)
+        pods += _replicas(controller, existing_counts[kind_and_name(controller)], names)
     for replica_set in (*replica_sets.existing, *replica_sets.created):
-        pods += _replicas(replica_set, existing[kind_and_name(replica_set)], names)
+        pods += _replicas(replica_set, existing_counts[kind_and_name(replica_set)], names)
     pods += _stateful_pods(manifests)
     pods += _daemon_pods(manifests, nodes, names)
     for job in (*manifests.jobs, *created_jobs):
-        pods += _job_pods(job, existing[kind_and_name(job)], names)
+        pods += _job_pods(job, existing_counts[kind_and_name(job)], names)
     priority_classes = {each.metadata.name: each for each in manifests.priority_classes}
     claims = tuple(stateful_claims(manifests.stateful_sets, manifests.persistent_volume_claims))
     owner_of = {
@@ -128,38 +128,39 @@ def _check_total(
 
 
 def _replicas(
-    owner: ReplicaSet | ReplicationController, existing: int, names: PodNames
+    owner: ReplicaSet | ReplicationController, existing_count: int, names: PodNames
 ) -> Iterator[Pod]:
-    for index in range(existing, owner.spec.replicas):
+    for index in range(existing_count, owner.spec.replicas):
         name = _name(owner, f"{owner.metadata.name}-", index, names)
         yield pod_of(owner, owner.spec.template, name)
 
 
 def _stateful_pods(manifests: Manifests) -> Iterator[Pod]:
     # By namespace: names of pods.
-    existing: defaultdict[str, set[str]] = defaultdict(set)
+    existing_names: defaultdict[str, set[str]] = defaultdict(set)
     for pod in manifests.pods if manifests.stateful_sets else ():
-        existing[pod.metadata.namespace].add(pod.metadata.name)
+        existing_names[pod.metadata.namespace].add(pod.metadata.name)
     for stateful in manifests.stateful_sets:
         namespace = stateful.metadata.namespace or DEFAULT_NAMESPACE
-        yield from stateful_pods(stateful, existing[namespace])
+        yield from stateful_pods(stateful, existing_names[namespace])
 
 
 def _daemon_pods(manifests: Manifests, nodes: Sequence[Node], names: PodNames) -> Iterator[Pod]:
     if not manifests.daemon_sets:
         return
     # By daemon set: the nodes that have a pod of it.
-    with_pod: defaultdict[OwnerKey, set[str]] = defaultdict(set)
+    nodes_with_pod: defaultdict[OwnerKey, set[str]] = defaultdict(set)
     for pod in manifests.pods:
         key = controller_key(pod)
         if key[0] == DaemonSet.__name__:
-            with_pod[key].add(node_of(pod))
+            nodes_with_pod[key].add(node_of(pod))
     facts = tuple(map(compile_node, nodes))
     for daemon in manifests.daemon_sets:
-        yield from daemon_pods(daemon, facts, with_pod[kind_and_name(daemon)], names)
+        yield from daemon_pods(daemon, facts, nodes_with_pod[kind_and_name(daemon)], names)
 
 
 def _name(owner: Workload, base: str, index: int, names: PodNames) -> str:
+    """Return an unused name for the index-th pod of a workload. base: the start of the name."""
     namespace = owner.metadata.namespace or DEFAULT_NAMESPACE
     return names.allocate(namespace, partial(generated_name, base, index))
 
@@ -187,12 +188,12 @@ def _parallel_pods(job: Job) -> int:
     return wanted if spec.completions is None else min(wanted, spec.completions)
 
 
-def _job_pods(job: Job, existing: int, names: PodNames) -> Iterator[Pod]:
+def _job_pods(job: Job, existing_count: int, names: PodNames) -> Iterator[Pod]:
     """Yield the pods that a job lacks."""
     spec = job.spec
     labels = {"job-name": job.metadata.name, "batch.kubernetes.io/job-name": job.metadata.name}
     is_indexed = spec.completion_mode == "Indexed"
-    for index in range(existing, _parallel_pods(job)):
+    for index in range(existing_count, _parallel_pods(job)):
         base = f"{job.metadata.name}-{index}-" if is_indexed else f"{job.metadata.name}-"
         index_label = {"batch.kubernetes.io/job-completion-index": str(index)}
         pod_labels = labels | index_label if is_indexed else labels

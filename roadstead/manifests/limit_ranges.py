@@ -37,7 +37,7 @@ Rule = Callable[[str, str, Quantity, Amounts, Amounts], str]
 
 @dataclass(frozen=True, slots=True)
 class _Range:
-    """A limit range. requests, limits: defaults for containers that name none."""
+    """A limit range. key: namespace/name. requests, limits: defaults of containers without them."""
 
     key: str
     items: Sequence[LimitRangeItem]
@@ -54,16 +54,16 @@ class LimitRanges:
         for each in sorted(ranges, key=lambda one: one.metadata.name):
             namespace = each.metadata.namespace or DEFAULT_NAMESPACE
             items = each.spec.limits
-            found = _Range(f"{namespace}/{each.metadata.name}", items, *_defaults(items))
-            self._ranges.setdefault(namespace, []).append(found)
+            limit_range = _Range(f"{namespace}/{each.metadata.name}", items, *_defaults(items))
+            self._ranges.setdefault(namespace, []).append(limit_range)
         # Caches by ids; their values also contain the objects, so that the ids are not reused.
         # By containers and limit range: the containers with defaults.
         self._changed: dict[tuple[int, str], tuple[object, tuple[Container, ...]]] = {}
-        # By namespace and parts of a pod: the problem.
+        # By namespace and ids of fields of a pod's spec: the problem.
         self._checked: dict[tuple[object, ...], tuple[object, str]] = {}
 
     def defaulted(self, spec: PodSpec, namespace: str, key: str) -> PodSpec:
-        """Return the spec with the defaults of its namespace. key: of the pod, for the notes."""
+        """Return the spec with the defaults of its namespace. key: namespace/name of the pod."""
         for each in self._ranges.get(namespace, ()):
             changed = self._with_defaults(spec, each)
             if changed is not spec:
@@ -76,12 +76,12 @@ class LimitRanges:
         ranges = self._ranges.get(namespace)
         if ranges is None:
             return ""
-        parts = (spec.containers, spec.init_containers, spec.resources)
-        key = (namespace, *map(id, parts))
-        cached = self._checked.get(key)
+        fields = (spec.containers, spec.init_containers, spec.resources)
+        cache_key = (namespace, *map(id, fields))
+        cached = self._checked.get(cache_key)
         if cached is None:
-            found = (_joined(_pod_problems(spec, each.items)) for each in ranges)
-            cached = self._checked[key] = parts, next(filter(None, found), "")
+            problems = (_joined(_pod_problems(spec, each.items)) for each in ranges)
+            cached = self._checked[cache_key] = fields, next(filter(None, problems), "")
         return cached[1]
 
     def claim_problem(self, claim: PersistentVolumeClaim, namespace: str) -> str:

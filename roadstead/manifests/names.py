@@ -1,4 +1,7 @@
-"""Names that controllers generate; here equal manifests give equal names."""
+"""Names that controllers generate; here equal manifests give equal names.
+
+A generated name is a base, the `generateName` of the API, and a suffix of letters and digits.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,7 @@ def generated_name(base: str, index: int, collisions: int = 0) -> str:
 def unique_suffix(number: int) -> str:
     """Return the suffix of a controller's n-th pod: different numbers have different suffixes.
 
-    Unlike `PodNames`, it needs no register of names in use, which would grow in a long simulation.
+    Unlike `PodNames`, it needs no set of names in use, which would grow in a long simulation.
     """
     length = SUFFIX_CHARS
     while number >= len(ALPHABET) ** length:
@@ -71,7 +74,7 @@ class PodNames:
 
 
 def joined_name(base: str, *parts: str) -> str:
-    """Join parts by dashes; the base is cut so that the name is not too long."""
+    """Join base and parts by dashes; the base is cut so that the name is not too long."""
     tail = "-".join(("", *parts))
     return (base[: max(NAME_MAX_CHARS - len(tail), 1)] + tail)[:NAME_MAX_CHARS]
 

@@ -1,7 +1,7 @@
 """The API server's validation of names, labels and amounts.
 
 Names end up in files and on terminals, so that accepted names have no path parts and no control
-characters. Parts that many objects share are checked once.
+characters. Lists and maps that many objects share, such as containers, are checked once.
 
 Upstream: apimachinery/pkg/api/validation/objectmeta.go (ValidateObjectMeta) and
 pkg/apis/core/validation/validation.go.
@@ -67,7 +67,7 @@ _LARGEST = Quantity(2**63 - 1)
 _LARGEST_CPU = Quantity(2**63 - 1, -3)
 """The largest amounts that an int64 holds, in whole units or, for cpu, in thousandths."""
 _ALWAYS_VALID_BELOW = 2**53
-"""Whole amounts below this are valid for any resource; most amounts need no other check."""
+"""Whole amounts below this, as most are, are valid for any resource and need no other check."""
 
 
 DEVICE_KINDS = frozenset(
@@ -83,20 +83,20 @@ _RARE_FIELDS = frozenset(
 """Fields that few pods have; reading each of them takes longer than all other checks."""
 
 
-def check_object(kind: str, found: ApiObject, *, source: str) -> None:
+def check_object(kind: str, obj: ApiObject, *, source: str) -> None:
     """Check the metadata of an object, and its pod template or its devices.
 
     Raises:
         InputError: the first field that the API server would refuse.
     """
-    problem = _metadata_problem(kind, found.metadata) or _template_problem(found)
+    problem = _metadata_problem(kind, obj.metadata) or _template_problem(obj)
     if problem is None and kind in DEVICE_KINDS:
         # Loaded only here: few manifests have devices, and their expressions need a compiler.
         from roadstead.manifests.device_checks import device_problem
 
-        problem = device_problem(found)
+        problem = device_problem(obj)
     if problem is not None:
-        raise _refusal(found, problem, source)
+        raise _refusal(obj, problem, source)
 
 
 def check_pod(pod: Pod, *, source: str) -> None:
@@ -112,18 +112,20 @@ def check_pod(pod: Pod, *, source: str) -> None:
 def check_node(node: Node, *, source: str) -> None:
     """Check a node, its metadata included. Raises as `check_object`."""
     problem = _metadata_problem("Node", node.metadata) or _taints_problem(node.spec.taints)
-    if problem is None and (found := _first(_amount_problems(node.status.allocatable))):
-        problem = found.below("status", "allocatable")
-    if problem is None and (found := _first(_amount_problems(node.status.capacity))):
-        problem = found.below("status", "capacity")
+    for field in ("allocatable", "capacity"):
+        if problem is None and (wrong := _first(_amount_problems(getattr(node.status, field)))):
+            problem = wrong.below("status", field)
     if problem is not None:
         raise _refusal(node, problem, source)
 
 
-def _refusal(found: ApiObject, problem: FieldProblem, source: str) -> InputError:
-    rule, obj = f"is not allowed: {'; '.join(problem.rules)}", name_in_errors(found)
+def _refusal(obj: ApiObject, problem: FieldProblem, source: str) -> InputError:
     return InputError(
-        rule, source=source, obj=obj, field=problem.field, value=cut_short(problem.value)
+        f"is not allowed: {'; '.join(problem.rules)}",
+        source=source,
+        obj=name_in_errors(obj),
+        field=problem.field,
+        value=cut_short(problem.value),
     )
 
 
@@ -147,27 +149,27 @@ def _metadata_problem(kind: str, meta: ObjectMeta) -> FieldProblem | None:
     return None if problem is None else problem.below("metadata", "labels")
 
 
-def _template_problem(found: ApiObject) -> FieldProblem | None:
-    spec, path = getattr(found, "spec", None), ["spec"]
-    if isinstance(found, CronJob):
-        spec, path = found.spec.job_template.spec, ["spec", "jobTemplate", "spec"]
+def _template_problem(obj: ApiObject) -> FieldProblem | None:
+    spec, path = getattr(obj, "spec", None), ["spec"]
+    if isinstance(obj, CronJob):
+        spec, path = obj.spec.job_template.spec, ["spec", "jobTemplate", "spec"]
     template = getattr(spec, "template", None)
     if not isinstance(template, PodTemplate):
         return None
     labels = template.metadata.labels
-    problem = _labels_problem(labels) or _selector_problem(found, labels)
+    problem = _labels_problem(labels) or _selector_problem(obj, labels)
     problem = (
         _spec_problem(template.spec) if problem is None else problem.below("metadata", "labels")
     )
     return None if problem is None else problem.below(*path, "template")
 
 
-def _selector_problem(found: ApiObject, labels: Mapping[str, str]) -> FieldProblem | None:
+def _selector_problem(obj: ApiObject, labels: Mapping[str, str]) -> FieldProblem | None:
     """Return a problem if a workload's selector does not match the labels of its own pods."""
-    if not isinstance(found, (DaemonSet, Deployment, ReplicaSet, StatefulSet)):
+    if not isinstance(obj, (DaemonSet, Deployment, ReplicaSet, StatefulSet)):
         return None
     try:
-        selector = parse_label_selector(found.spec.selector)
+        selector = parse_label_selector(obj.spec.selector)
     except SelectorError:
         # The compilation of the selector refuses it later, with upstream's text.
         return None
@@ -217,8 +219,8 @@ def _rare_problems(spec: PodSpec) -> Iterator[FieldProblem]:
             yield FieldProblem(f"spec.schedulingGates[{index}].name", gate.name, rules)
     for index, constraint in enumerate(spec.topology_spread_constraints):
         if rules := qualified_name_errors(constraint.topology_key):
-            where = f"spec.topologySpreadConstraints[{index}].topologyKey"
-            yield FieldProblem(where, constraint.topology_key, rules)
+            path = f"spec.topologySpreadConstraints[{index}].topologyKey"
+            yield FieldProblem(path, constraint.topology_key, rules)
     if spec.affinity is not None and (problem := _affinity_problem(spec.affinity)) is not None:
         yield problem.below("spec", "affinity")
     for index, volume in enumerate(spec.volumes):
@@ -288,36 +290,36 @@ def _tolerations_problem(tolerations: tuple[Toleration, ...]) -> FieldProblem | 
 
 def _taints_problem(taints: Iterable[Taint]) -> FieldProblem | None:
     for index, each in enumerate(taints):
-        where = f"spec.taints[{index}]"
+        path = f"spec.taints[{index}]"
         if rules := qualified_name_errors(each.key):
-            return FieldProblem(f"{where}.key", each.key, rules)
+            return FieldProblem(f"{path}.key", each.key, rules)
         if not is_label_value(each.value):
-            return FieldProblem(f"{where}.value", each.value, label_value_errors(each.value))
+            return FieldProblem(f"{path}.value", each.value, label_value_errors(each.value))
     return None
 
 
 @cached_by_identity
 def _affinity_problem(affinity: Affinity) -> FieldProblem | None:
-    sides = {"podAffinity": affinity.pod_affinity, "podAntiAffinity": affinity.pod_anti_affinity}
-    for name, side in sides.items():
-        for where, term in _terms(side) if side is not None else ():
+    both = {"podAffinity": affinity.pod_affinity, "podAntiAffinity": affinity.pod_anti_affinity}
+    for name, pod_affinity in both.items():
+        for path, term in _terms(pod_affinity) if pod_affinity is not None else ():
             if rules := qualified_name_errors(term.topology_key):
-                return FieldProblem(f"{name}.{where}.topologyKey", term.topology_key, rules)
+                return FieldProblem(f"{name}.{path}.topologyKey", term.topology_key, rules)
             for index, namespace in enumerate(term.namespaces):
                 if rules := dns_label_errors(namespace):
-                    return FieldProblem(f"{name}.{where}.namespaces[{index}]", namespace, rules)
+                    return FieldProblem(f"{name}.{path}.namespaces[{index}]", namespace, rules)
     return None
 
 
-def _terms(side: PodAffinity) -> Iterator[tuple[str, PodAffinityTerm]]:
+def _terms(affinity: PodAffinity) -> Iterator[tuple[str, PodAffinityTerm]]:
     """Yield (path, term) of the terms of pod affinity or of pod anti-affinity."""
-    required = side.required_during_scheduling_ignored_during_execution
+    required = affinity.required_during_scheduling_ignored_during_execution
     for index, term in enumerate(required):
         yield f"requiredDuringSchedulingIgnoredDuringExecution[{index}]", term
-    preferred = side.preferred_during_scheduling_ignored_during_execution
+    preferred = affinity.preferred_during_scheduling_ignored_during_execution
     for index, each in enumerate(preferred):
-        where = f"preferredDuringSchedulingIgnoredDuringExecution[{index}].podAffinityTerm"
-        yield where, each.pod_affinity_term
+        path = f"preferredDuringSchedulingIgnoredDuringExecution[{index}].podAffinityTerm"
+        yield path, each.pod_affinity_term
 
 
 def _amount_problems(

@@ -17,42 +17,44 @@ from roadstead.protocol.objects.pod import ContainerClaim, PodResourceClaim
 
 @cached_by_identity
 def _used_claims(containers: tuple[Container, ...]) -> tuple[tuple[Path, ContainerClaim], ...]:
-    """Return the pod's claims that containers use, each with its path."""
+    """Return the claims that containers name in their resources, each with its path."""
     return tuple(
-        ((index, "resources", "claims", at), claim)
-        for index, container in enumerate(containers)
+        ((container_index, "resources", "claims", index), claim)
+        for container_index, container in enumerate(containers)
         if container.resources is not None
-        for at, claim in enumerate(container.resources.claims)
+        for index, claim in enumerate(container.resources.claims)
     )
 
 
 def used_claims_problem(
-    containers: tuple[Container, ...], of_pod: Sequence[PodResourceClaim]
+    containers: tuple[Container, ...], pod_claims: Sequence[PodResourceClaim]
 ) -> FieldProblem | None:
     """Return the first claim of a container that its pod does not name, or that occurs twice."""
     used = _used_claims(containers)
     if not used:
         return None
-    known, seen = {each.name for each in of_pod}, set[tuple[str | int, str, str]]()
+    names = {each.name for each in pod_claims}
+    # Index of the container, claim, request of the claim.
+    earlier: set[tuple[str | int, str, str]] = set()
     for path, claim in used:
-        if claim.name not in known:
+        if claim.name not in names:
             return problem_at(path, claim.name, "must be the name of an entry of `resourceClaims`")
-        key = path[0], claim.name, claim.request
-        if key in seen:
+        use = path[0], claim.name, claim.request
+        if use in earlier:
             return problem_at(path, claim.name, "must be unique")
-        seen.add(key)
+        earlier.add(use)
     return None
 
 
 def pod_claim_problems(claims: Sequence[PodResourceClaim]) -> Iterator[FieldProblem]:
     """Yield the problems of the claims in a pod's spec."""
-    seen: set[str] = set()
+    earlier: set[str] = set()
     for index, each in enumerate(claims):
         if rules := dns_label_errors(each.name):
             yield problem_at((index, "name"), each.name, *rules)
-        if each.name in seen:
+        if each.name in earlier:
             yield problem_at((index, "name"), each.name, "must be unique")
-        seen.add(each.name)
+        earlier.add(each.name)
         sources = {
             "resourceClaimName": each.resource_claim_name,
             "resourceClaimTemplateName": each.resource_claim_template_name,

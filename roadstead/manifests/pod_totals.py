@@ -1,4 +1,7 @@
-"""Total requests and limits of a pod's containers, by their specs or with their statuses.
+"""Total requests and limits of a pod's containers.
+
+Sums of the specs are for limit ranges; for quotas, the amounts in the containers' statuses count
+too, since a running container may be resized.
 
 Upstream: component-helpers/resource/helpers.go (AggregateContainerLimits, PodLimits) and
 podRequests and podLimits of plugin/pkg/admission/limitranger (1.34).
@@ -63,25 +66,25 @@ def pod_limits(pod: Pod) -> dict[str, Quantity]:
     reported = statuses_with_resources(pod)
     statuses = {name: each for name, each in reported.items() if name not in terminating}
 
-    def limits(container: Container) -> Amounts:
-        own = limits_of(container)
+    def counted_limits(container: Container) -> Amounts:
+        in_spec = limits_of(container)
         status = statuses.get(container.name)
         if status is None or status.resources is None:
-            return own
+            return in_spec
         if is_resize_infeasible(pod):
             return status.resources.limits
-        larger = dict(own)
+        larger = dict(in_spec)
         _raise_to(larger, status.resources.limits)
         return larger
 
-    found = total(pod.spec, limits if statuses else limits_of)
+    limits = total(pod.spec, counted_limits if statuses else limits_of)
     if pod.spec.resources is not None:
         pod_level = pod.spec.resources.limits
-        found |= {name: pod_level[name] for name in pod_level if is_pod_level(name)}
+        limits |= {name: pod_level[name] for name in pod_level if is_pod_level(name)}
     for name, overhead in pod.spec.overhead.items():
-        if name in found and found[name].unscaled:
-            found[name] = found[name].add(overhead)
-    return found
+        if name in limits and limits[name].unscaled:
+            limits[name] = limits[name].add(overhead)
+    return limits
 
 
 def _add(amounts: dict[str, Quantity], more: Amounts) -> None:

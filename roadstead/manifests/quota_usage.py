@@ -29,7 +29,11 @@ COMPUTE: Final = ("cpu", "memory", "ephemeral-storage")
 POD_COUNT: Final = "count/pods"
 CLAIM_COUNT: Final = "count/persistentvolumeclaims"
 _POD_RESOURCES = frozenset(
-    ("pods", POD_COUNT, *(f"{kind}{name}" for kind in ("", REQUESTS, LIMITS) for name in COMPUTE))
+    (
+        "pods",
+        POD_COUNT,
+        *(f"{prefix}{name}" for prefix in ("", REQUESTS, LIMITS) for name in COMPUTE),
+    )
 )
 _CLAIM_RESOURCES = ("persistentvolumeclaims", "requests.storage")
 # Between the name of a storage class and a resource of its claims.
@@ -46,8 +50,9 @@ _ONE = Quantity(1)
 class PodUsage:
     """Usage of pods that share their containers, pod-level resources and overhead.
 
-    containers: (name, resources that it names, by their names in quotas); None if the pod has
-    pod-level resources, so that its containers need not name any.
+    amounts: by resource, as quotas name it. containers: the name of each, and the resources that it
+    names, as quotas name them; None if the pod has pod-level resources, so that its containers need
+    not name any.
     """
 
     amounts: Amounts
@@ -59,7 +64,7 @@ class PodUsages:
     """Cache of usage: pods that share their containers share the result."""
 
     def __init__(self) -> None:
-        # By ids of parts of a pod; the values also contain the parts, so that ids are not reused.
+        # By ids of fields of a pod's spec; the values contain the fields, so that no id is reused.
         self._cached: dict[tuple[int, ...], tuple[object, PodUsage]] = {}
 
     def of(self, pod: Pod) -> PodUsage:
@@ -67,17 +72,18 @@ class PodUsages:
         if statuses_with_resources(pod):
             return _usage(pod)
         spec = pod.spec
-        parts = (spec.containers, spec.init_containers, spec.resources, spec.overhead)
-        key = tuple(map(id, parts))
-        if key not in self._cached:
-            self._cached[key] = parts, _usage(pod)
-        return self._cached[key][1]
+        fields = (spec.containers, spec.init_containers, spec.resources, spec.overhead)
+        ids = tuple(map(id, fields))
+        if ids not in self._cached:
+            self._cached[ids] = fields, _usage(pod)
+        return self._cached[ids][1]
 
 
 def pod_resources(names: Iterable[str]) -> Iterator[str]:
     """Yield those of a quota's resources that pods use (MatchingResources)."""
     pages = (HUGE_PAGES_PREFIX, f"{REQUESTS}{HUGE_PAGES_PREFIX}")
     for name in names:
+        # Extended resources are not native: they have a domain of another owner than Kubernetes.
         is_native = "/" not in name or NATIVE_DOMAIN in name
         if (
             name in _POD_RESOURCES
@@ -100,13 +106,13 @@ def claim_usage(claim: PersistentVolumeClaim) -> Amounts:
     spec = claim.spec
     class_name = claim.metadata.annotations.get(BETA_CLASS, spec.storage_class_name or "")
     prefixes = ("", f"{class_name}{_BY_CLASS}") if class_name else ("",)
-    found = {CLAIM_COUNT: _ONE}
+    usage = {CLAIM_COUNT: _ONE}
     storage = spec.resources.requests.get("storage")
     for prefix in prefixes:
-        found[f"{prefix}persistentvolumeclaims"] = _ONE
+        usage[f"{prefix}persistentvolumeclaims"] = _ONE
         if storage is not None:
-            found[f"{prefix}requests.storage"] = storage.rounded_up(0)
-    return found
+            usage[f"{prefix}requests.storage"] = storage.rounded_up(0)
+    return usage
 
 
 def missing_resources(usage: PodUsage, required: frozenset[str]) -> str:
@@ -114,9 +120,9 @@ def missing_resources(usage: PodUsage, required: frozenset[str]) -> str:
     if usage.containers is None:
         return ""
     missing: dict[str, set[str]] = {}
-    for name, named in usage.containers:
+    for container, named in usage.containers:
         for resource in required - named:
-            missing.setdefault(resource, set()).add(name)
+            missing.setdefault(resource, set()).add(container)
     texts = (f"{each} for: {','.join(sorted(missing[each]))}" for each in sorted(missing))
     return f"must specify {'; '.join(texts)}" if missing else ""
 
@@ -152,7 +158,7 @@ def _usage(pod: Pod) -> PodUsage:
     spec = pod.spec
     amounts = {POD_COUNT: _ONE, **_quota_amounts(pod_requests(pod), pod_limits(pod))}
     containers = (*spec.containers, *spec.init_containers)
-    named = tuple(
+    by_container = tuple(
         (each.name, frozenset(_quota_amounts(requests_of(each), limits_of(each))))
         for each in containers
     )
@@ -162,20 +168,20 @@ def _usage(pod: Pod) -> PodUsage:
     all_amounts = [
         amounts_of(each) for each in containers for amounts_of in (requests_of, limits_of)
     ]
-    return PodUsage(amounts, named, _is_best_effort(all_amounts))
+    return PodUsage(amounts, by_container, _is_best_effort(all_amounts))
 
 
 def _quota_amounts(requests: Amounts, limits: Amounts) -> Mapping[str, Quantity]:
     """Return requests and limits under the names that quotas use (podComputeUsageHelper)."""
-    found = {"pods": _ONE}
+    amounts = {"pods": _ONE}
     for name, amount in requests.items():
         is_pages = name.startswith(HUGE_PAGES_PREFIX)
         if name in COMPUTE or is_pages:
-            found[name] = amount
+            amounts[name] = amount
         if name in COMPUTE or is_pages or is_extended_resource(name):
-            found[f"{REQUESTS}{name}"] = amount
-    found |= {f"{LIMITS}{name}": limits[name] for name in COMPUTE if name in limits}
-    return found
+            amounts[f"{REQUESTS}{name}"] = amount
+    amounts |= {f"{LIMITS}{name}": limits[name] for name in COMPUTE if name in limits}
+    return amounts
 
 
 def _is_best_effort(all_amounts: Iterable[Amounts]) -> bool:
@@ -204,12 +210,12 @@ def _selects_other_namespaces(affinity: Affinity | None) -> bool:
     return any(map(_has_namespaces, (affinity.pod_affinity, affinity.pod_anti_affinity)))
 
 
-def _has_namespaces(side: PodAffinity | None) -> bool:
-    if side is None:
+def _has_namespaces(affinity: PodAffinity | None) -> bool:
+    if affinity is None:
         return False
-    preferred = side.preferred_during_scheduling_ignored_during_execution
+    preferred = affinity.preferred_during_scheduling_ignored_during_execution
     terms = [
-        *side.required_during_scheduling_ignored_during_execution,
+        *affinity.required_during_scheduling_ignored_during_execution,
         *(each.pod_affinity_term for each in preferred),
     ]
     return any(each.namespaces or each.namespace_selector is not None for each in terms)

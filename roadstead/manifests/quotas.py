@@ -39,14 +39,16 @@ from roadstead.protocol.objects import (
 from roadstead.protocol.quantity import Quantity
 
 _ZERO = Quantity(0)
+_FINISHED_USAGE: Amounts = {POD_COUNT: Quantity(1)}
+"""Usage of a finished pod: it counts as an object, and uses nothing."""
 
 
 @dataclass(slots=True)
 class _Quota:
-    """A quota. used: usage of each limited resource, updated during admission.
+    """A quota. key: namespace/name. used: usage of each limited resource, updated by admissions.
 
-    status_used: usage in the quota's status. pod_resources, claim_resources: those of its resources
-    that pods and claims use.
+    hard: the limits, by resource. status_used: usage in the quota's status. pod_resources,
+    claim_resources: those of its resources that pods and claims use.
     """
 
     key: str
@@ -91,12 +93,12 @@ class _Quota:
 
 
 class Quotas:
-    """The quotas of a cluster, by namespace. applied: records which quota counted which object."""
+    """The quotas of a cluster. applied: receives each object that a quota counts, for notes."""
 
     def __init__(self, quotas: Iterable[ResourceQuota], applied: AppliedDefaults) -> None:
         self._applied = applied
         self._usages = PodUsages()
-        # By namespace.
+        # By namespace, sorted by name.
         self._quotas: dict[str, list[_Quota]] = {}
         # Keys of quotas whose usage is that of their status.
         self._from_status: list[str] = []
@@ -113,24 +115,25 @@ class Quotas:
         """Add the usage of stored objects. Finished pods count as objects, and use nothing."""
         if not self._quotas:
             return
-        seen: set[tuple[str, str]] = set()
+        # (POD or CLAIM, namespace).
+        with_objects: set[tuple[str, str]] = set()
         # With None, the usage of the pod is computed.
-        stored = (*((each, None) for each in pods), *((each, _FINISHED) for each in finished))
+        stored = (*((each, None) for each in pods), *((each, _FINISHED_USAGE) for each in finished))
         for pod, amounts in stored:
             namespace = pod.metadata.namespace or DEFAULT_NAMESPACE
-            seen.add((POD, namespace))
+            with_objects.add((POD, namespace))
             for quota, usage in self._counting(pod, namespace):
                 quota.used |= quota.sum_with(usage.amounts if amounts is None else amounts)
         for claim in claims:
             namespace = claim.metadata.namespace or DEFAULT_NAMESPACE
-            seen.add((CLAIM, namespace))
+            with_objects.add((CLAIM, namespace))
             for quota in self._quotas.get(namespace, ()):
                 if quota.counts_claim(claim):
                     quota.used |= quota.sum_with(claim_usage(claim))
-        self._count_status(seen)
+        self._count_status(with_objects)
 
     def admit_pod(self, pod: Pod, key: str) -> str:
-        """Count a new pod, or return why it is refused. key: names it in `applied`."""
+        """Count a new pod and return "", or return why it is refused. key: namespace/name."""
         namespace = pod.metadata.namespace or DEFAULT_NAMESPACE
         counting = list(self._counting(pod, namespace))
         for quota, usage in counting:
@@ -141,7 +144,7 @@ class Quotas:
         return self._add_usage([each for each, _ in counting], counting[0][1].amounts, key, POD)
 
     def admit_claim(self, claim: PersistentVolumeClaim, key: str) -> str:
-        """Count a new claim, or return why it is refused."""
+        """Count a new claim and return "", or return why it is refused. key: namespace/name."""
         namespace = claim.metadata.namespace or DEFAULT_NAMESPACE
         counting = [each for each in self._quotas.get(namespace, ()) if each.counts_claim(claim)]
         return self._add_usage(counting, claim_usage(claim), key, CLAIM) if counting else ""
@@ -178,26 +181,22 @@ class Quotas:
             self._applied.add(f"ResourceQuota {quota.key}", key, kind)
         return ""
 
-    def _count_status(self, seen: set[tuple[str, str]]) -> None:
+    def _count_status(self, with_objects: set[tuple[str, str]]) -> None:
         """Add the usage in the quotas' statuses, for kinds of which a namespace has no object.
 
-        seen: (POD or CLAIM, namespace) of objects in the manifests.
+        with_objects: (POD or CLAIM, namespace) of objects in the manifests.
         """
         for namespace, quotas in self._quotas.items():
             for quota in quotas:
                 names = (
-                    *(quota.pod_resources if (POD, namespace) not in seen else ()),
-                    *(quota.claim_resources if (CLAIM, namespace) not in seen else ()),
+                    *(quota.pod_resources if (POD, namespace) not in with_objects else ()),
+                    *(quota.claim_resources if (CLAIM, namespace) not in with_objects else ()),
                 )
                 used = quota.status_used
                 counted = {name: used[name] for name in names if name in used}
                 quota.used |= counted
                 if any(each.unscaled for each in counted.values()):
                     self._from_status.append(quota.key)
-
-
-# Usage of a finished pod: it counts as an object, and uses nothing.
-_FINISHED: Amounts = {POD_COUNT: Quantity(1)}
 
 
 def _quota(quota: ResourceQuota, namespace: str) -> _Quota:

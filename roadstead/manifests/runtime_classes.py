@@ -28,7 +28,8 @@ class RuntimeClasses:
     def applied_to(self, spec: PodSpec, key: str) -> PodSpec:
         """Return the spec with the overhead, node selector and tolerations of its class.
 
-        key: namespace/name of the pod. Raises RefusedError if the two contradict each other.
+        key: namespace/name of the pod. Raises RefusedError if the pod's own overhead or node
+        selector contradicts the class.
         """
         name = spec.runtime_class_name
         if not name:
@@ -45,12 +46,14 @@ class RuntimeClasses:
             raise RefusedError(f"spec.overhead is not that of RuntimeClass {cut_short(name)}")
         if overhead and not spec.overhead:
             changes["overhead"] = overhead
-        added, own = runtime.scheduling.node_selector, spec.node_selector
-        if conflict := [key for key in added if own.get(key, added[key]) != added[key]]:
+        added, before = runtime.scheduling.node_selector, spec.node_selector
+        if conflict := [
+            label for label in added if before.get(label, added[label]) != added[label]
+        ]:
             reason = f"contradicts RuntimeClass {cut_short(name)} in {cut_short(conflict[0])}"
             raise RefusedError(f"spec.nodeSelector {reason}")
-        if not added.items() <= own.items():
-            changes["node_selector"] = {**own, **added}
+        if not added.items() <= before.items():
+            changes["node_selector"] = {**before, **added}
         more = [e for e in runtime.scheduling.tolerations if e not in spec.tolerations]
         if more:
             changes["tolerations"] = (*spec.tolerations, *more)

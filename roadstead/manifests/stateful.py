@@ -17,15 +17,15 @@ from roadstead.protocol.objects import (
 )
 
 
-def stateful_pods(stateful: StatefulSet, existing: Set[str]) -> Iterator[Pod]:
+def stateful_pods(stateful: StatefulSet, existing_names: Set[str]) -> Iterator[Pod]:
     """Yield the pods that a stateful set lacks, by ordinal.
 
-    existing: names of the pods in its namespace.
+    existing_names: of the pods in its namespace.
     """
     revision = f"{stateful.metadata.name}-{template_hash(stateful.spec.template)}"
     for ordinal in _ordinals(stateful):
         name = joined_name(stateful.metadata.name, str(ordinal))
-        if name not in existing:
+        if name not in existing_names:
             yield _with_claims(_numbered_pod(stateful, name, ordinal, revision), stateful, ordinal)
 
 
@@ -33,13 +33,13 @@ def stateful_claims(
     sets: Sequence[StatefulSet], existing: Sequence[PersistentVolumeClaim]
 ) -> Iterator[tuple[StatefulSet, PersistentVolumeClaim]]:
     """Yield (stateful set, claim) for the claims of its templates that do not exist yet."""
-    known = set(map(namespaced_name, existing))
+    existing_names = set(map(namespaced_name, existing))
     for stateful in sets:
         namespace = stateful.metadata.namespace or DEFAULT_NAMESPACE
         for template in stateful.spec.volume_claim_templates:
             for ordinal in _ordinals(stateful):
                 name = _claim_name(template.metadata.name, stateful, ordinal)
-                if (namespace, name) not in known:
+                if (namespace, name) not in existing_names:
                     labels = template.metadata.labels
                     meta = ObjectMeta(name=name, namespace=namespace, labels=labels)
                     yield stateful, PersistentVolumeClaim(metadata=meta, spec=template.spec)
@@ -68,7 +68,7 @@ def _with_claims(pod: Pod, stateful: StatefulSet, ordinal: int) -> Pod:
     templates = [each.metadata.name for each in stateful.spec.volume_claim_templates]
     if not templates:
         return pod
-    kept = [volume for volume in pod.spec.volumes if volume.name not in templates]
+    others = [volume for volume in pod.spec.volumes if volume.name not in templates]
     claimed = [
         Volume(
             name=name,
@@ -77,5 +77,5 @@ def _with_claims(pod: Pod, stateful: StatefulSet, ordinal: int) -> Pod:
         for name in templates
     ]
     return pod.model_copy(
-        update={"spec": pod.spec.model_copy(update={"volumes": (*claimed, *kept)})}
+        update={"spec": pod.spec.model_copy(update={"volumes": (*claimed, *others)})}
     )

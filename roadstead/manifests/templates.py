@@ -28,7 +28,7 @@ def kind_and_name(workload: Workload) -> OwnerKey:
 
 
 def controller_key(each: ApiObject) -> OwnerKey:
-    """Return the key of the workload that controls an object; empty parts if none does."""
+    """Return the key of the workload that controls an object; ("", "", "") if none does."""
     owner = each.metadata.controller
     if owner is None:
         return ("", "", "")

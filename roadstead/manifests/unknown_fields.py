@@ -242,22 +242,22 @@ def unknown_fields(kind: str, document: Mapping[str, object]) -> Iterator[InputE
         yield from _errors_of(document.get("spec"), f"{kind}Spec", "spec")
 
 
-def _errors_of(found: object, type_name: str, where: str) -> Iterator[InputError]:
-    """Yield the errors of a value of a type in `TYPES`, or of each item of a list of such values.
+def _errors_of(checked: object, type_name: str, path: str) -> Iterator[InputError]:
+    """Yield the errors of a value, or of each item of a list of values.
 
-    where: the path of the value.
+    type_name: of the value, in `TYPES`. path: of the value.
     """
-    if isinstance(found, list):
-        for index, each in enumerate(found):
-            yield from _errors_of(each, type_name, f"{where}[{index}]")
-    if not isinstance(found, Mapping):
+    if isinstance(checked, list):
+        for index, each in enumerate(checked):
+            yield from _errors_of(each, type_name, f"{path}[{index}]")
+    if not isinstance(checked, Mapping):
         return
     known = TYPES[type_name]
-    for name, value in found.items():
+    for name, value in checked.items():
         if name not in known:
             close = get_close_matches(str(name), known, n=1, cutoff=0.6)
             hint = f" (did you mean {close[0]}?)" if close else ""
             problem = f"is no field that Kubernetes has{hint}"
-            yield InputError(problem, field=where, value=cut_short(name))
+            yield InputError(problem, field=path, value=cut_short(name))
         elif known[name]:
-            yield from _errors_of(value, known[name], f"{where}.{name}")
+            yield from _errors_of(value, known[name], f"{path}.{name}")

@@ -113,8 +113,8 @@ class Alibaba2018Reader:
         if not self._sink.is_sampled(container):
             return
         name = object_name("container", container)
-        # The spool has the names seen so far; the value 0 is not read.
-        if not self._sink.spool.put(name, 0):
+        # Stored to recognize further rows of the container; the number is not read.
+        if not self._sink.spool.put_number(name, 0):
             raise LeftOut("further row of a container")
         start_ms = row.time_ms("time_stamp")
         if start_ms < 0:

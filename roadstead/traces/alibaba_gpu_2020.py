@@ -10,9 +10,9 @@ Times are seconds.
 
 The mapping: an instance of a task becomes a pod. It arrives when its job was submitted
 (`pai_job_table`; without that table when the task started) and runs for the time of the task. GPUs
-are `alibabacloud.com/gpu-milli`, as in the trace openb (`roadstead.fleet.openb`). `gpu_type` is the
-type that the task was given, not the one that it requested, so it restricts nodes only with an
-option.
+are `alibabacloud.com/gpu-milli`, as in Alibaba's other trace, openb (`roadstead.fleet.openb`).
+`gpu_type` is the type that the task got, not the one that it requested, so it restricts nodes only
+with an option.
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ class AlibabaGpu2020Reader:
             return
         if row.is_empty("start_time"):
             raise LeftOut("job without submission time")
-        # The spool has the submission time of each job, for its tasks.
-        if not self._sink.spool.put(job, row.time_ms("start_time")):
+        # Stored for the tasks of the job.
+        if not self._sink.spool.put_number(job, row.time_ms("start_time")):
             raise row.error("job_name", "is the name of another job")
 
     def _task(self, row: Row) -> None:
@@ -111,7 +111,7 @@ class AlibabaGpu2020Reader:
         if not count:
             raise LeftOut("no instances")
         pod_class = self._class(row)
-        submitted_ms = self._sink.spool.get(job)
+        submitted_ms = self._sink.spool.number_of(job)
         arrival_ms = start_ms if submitted_ms is None else min(max(submitted_ms, 0), start_ms)
         name = object_name(job, row.text("task_name"))
         ends_ms = NEVER_MS if duration_ms == NEVER_MS else start_ms + duration_ms

@@ -54,10 +54,10 @@ Shares = dict[str, float]
 
 
 class VmRow(NamedTuple):
-    """A virtual machine as stored; SQLite checks no types. row: its rowid. vm: its id."""
+    """A row of table vm; SQLite checks no types."""
 
-    row: int
-    vm: object
+    rowid: int
+    vm_id: object
     vm_type: object
     priority: object
     start_days: object
@@ -95,11 +95,11 @@ class AzureReader:
     def _check_table(
         self, database: sqlite3.Connection, table: str, columns: tuple[str, ...]
     ) -> None:
-        found = database.execute(
+        entry = database.execute(
             "SELECT type, sql FROM sqlite_master WHERE name = ?", (table,)
         ).fetchone()
         # A view or a virtual table could compute without end.
-        if found is None or found[0] != "table" or "VIRTUAL" in str(found[1]).upper().split()[:2]:
+        if entry is None or entry[0] != "table" or "VIRTUAL" in str(entry[1]).upper().split()[:2]:
             raise InputError("has no such table", source=self._source, obj=f"table {table}")
         existing = {str(each[1]) for each in database.execute(f"PRAGMA table_info({table})")}
         for column in columns:
@@ -111,13 +111,13 @@ class AzureReader:
         query = f"SELECT rowid, {', '.join(_TYPE_COLUMNS)} FROM vmType"  # noqa: S608
         # Machine type → VM type → fractions.
         of_machine: dict[object, dict[object, Shares]] = {}
-        for count, (row, vm_type, machine, *shares) in enumerate(database.execute(query)):
+        for count, (rowid, vm_type, machine, *shares) in enumerate(database.execute(query)):
             if count == TYPES_MAX:
                 raise InputError(f"has more than {TYPES_MAX} types", source=self._source)
             named = zip(_TYPE_COLUMNS[2:], shares, strict=True)
-            where = f"vmType row {row}"
-            found = {name: self._share(where, name, share) for name, share in named}
-            of_machine.setdefault(machine, {})[vm_type] = found
+            position = f"vmType row {rowid}"
+            fractions = {name: self._share(position, name, share) for name, share in named}
+            of_machine.setdefault(machine, {})[vm_type] = fractions
         if not of_machine:
             raise InputError("is empty", source=self._source, obj="table vmType")
         chosen = self._machine
@@ -131,13 +131,13 @@ class AzureReader:
             raise InputError(problem, source=self._source, field="--machine", value=str(chosen))
         self._shares = of_machine[chosen]
 
-    def _share(self, where: str, name: str, share: object) -> float:
+    def _share(self, position: str, name: str, share: object) -> float:
         if share is None:
             return 0.0
         if type(share) not in (int, float) or not 0 <= float(share) <= 1000:  # type: ignore[arg-type]
             problem = "is not a share of a machine (want a number from 0)"
             raise InputError(
-                problem, source=self._source, obj=where, field=name, value=cut_short(share)
+                problem, source=self._source, obj=position, field=name, value=cut_short(share)
             )
         return float(share)  # type: ignore[arg-type]
 
@@ -151,9 +151,9 @@ class AzureReader:
             yield from (VmRow(*each) for each in page)
 
     def _vm(self, vm: VmRow) -> None:
-        if type(vm.vm) is not int and type(vm.vm) is not str:
-            raise self._error(vm, "vmId", vm.vm, "is no id")
-        if not self._sink.is_sampled(str(vm.vm)):
+        if type(vm.vm_id) is not int and type(vm.vm_id) is not str:
+            raise self._error(vm, "vmId", vm.vm_id, "is no id")
+        if not self._sink.is_sampled(str(vm.vm_id)):
             return
         if vm.start_days is None:
             raise LeftOut("no start time")
@@ -175,10 +175,10 @@ class AzureReader:
         is_high = vm.priority == 0
         key = vm.vm_type, is_high
         pod_class = self._sink.pod_class(key, lambda: self._facts(shares, is_high=is_high))
-        # Only the position of this row is read.
-        location = Row(f"{self._source}: table vm", vm.row, (), {})
+        # The sink reads only the position of this row, for errors.
+        location = Row(f"{self._source}: table vm", vm.rowid, (), {})
         self._sink.add_pod(
-            object_name("vm", str(vm.vm)), pod_class, start_ms, duration_ms, location
+            object_name("vm", str(vm.vm_id)), pod_class, start_ms, duration_ms, location
         )
 
     def _facts(self, shares: Shares, *, is_high: bool) -> PodFacts:
@@ -199,9 +199,9 @@ class AzureReader:
         return round(days * DAY_S * S_MS)
 
     def _error(self, vm: VmRow, column: str, value: object, problem: str) -> InputError:
-        where = f"vm row {vm.row}"
+        position = f"vm row {vm.rowid}"
         return InputError(
-            problem, source=self._source, obj=where, field=column, value=cut_short(value)
+            problem, source=self._source, obj=position, field=column, value=cut_short(value)
         )
 
 

@@ -16,7 +16,7 @@ from roadstead.fleet.trace_reader import TraceStream, open_trace
 from roadstead.fleet.trace_writer import trace_writer
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.traces.rewriting import (
-    ClassCodes,
+    ClassRenumbering,
     ReportProgress,
     WrittenTrace,
     moved_ends,
@@ -91,10 +91,10 @@ class _JoinedTraces:
         if trace_number == 1 or self._nodes_of == "all":
             for node in _renamed(stream.nodes, trace_number, self.nodes):
                 self.nodes[node.name] = node
-        codes = ClassCodes(self._class_index)
+        renumbering = ClassRenumbering(self._class_index)
         latest_ms = self._start_ms
         for chunk in stream.chunks():
-            class_indices = codes.of(chunk.pod_class, stream.pod_classes).tolist()
+            class_indices = renumbering.renumbered(chunk.pod_class, stream.pod_classes).tolist()
             latest_ms = max(latest_ms, self._add_chunk(trace_number, chunk, class_indices, path))
             report(f"reading {path}", *stream.progress())
         if self._order == "after":
@@ -130,18 +130,18 @@ class _JoinedTraces:
 
 
 def _renamed(
-    nodes: NodeList, trace_number: int, known: Mapping[str, NodeFacts]
+    nodes: NodeList, trace_number: int, by_name: Mapping[str, NodeFacts]
 ) -> Iterator[NodeFacts]:
-    """Yield the nodes of a trace; a node that differs from a known one of its name is renamed.
+    """Yield the nodes of a trace; a node that differs from an earlier one of its name is renamed.
 
-    known: the nodes by name. The caller must add each yielded node before it requests the next, so
+    by_name: earlier nodes. The caller must add each yielded node before it requests the next, so
     that a new name is not that of an earlier node of the same trace.
     """
     for node in nodes:
-        if known.get(node.name, node) == node:
+        if by_name.get(node.name, node) == node:
             yield node
         else:
             name = node.name
-            while name in known:
+            while name in by_name:
                 name = object_name(name, str(trace_number))
             yield renamed_node(node, name)

@@ -84,11 +84,11 @@ class _Counted(io.RawIOBase):
 class _Bounded(io.RawIOBase):
     """A decompressed file with bounded content.
 
-    packed: the compressed file. source: its name, for errors.
+    compressed: the file that it is read from. source: its name, for errors.
     """
 
     file: IO[bytes]
-    packed: _Counted
+    compressed: _Counted
     source: str
     expanded_bytes: int = 0
 
@@ -109,7 +109,7 @@ class _Bounded(io.RawIOBase):
         if self.expanded_bytes > EXPANDED_MAX_BYTES:
             problem = f"expands to more than {EXPANDED_MAX_BYTES} bytes"
             raise InputError(problem, source=self.source)
-        allowed_bytes = max(RATIO_FREE_BYTES, RATIO_MAX * self.packed.read_bytes)
+        allowed_bytes = max(RATIO_FREE_BYTES, RATIO_MAX * self.compressed.read_bytes)
         if self.expanded_bytes > allowed_bytes:
             problem = (
                 f"expands to more than {RATIO_MAX} times its size ({self.expanded_bytes} bytes)"
@@ -119,7 +119,7 @@ class _Bounded(io.RawIOBase):
 
 @contextmanager
 def open_bytes(path: Path, meter: ProgressMeter) -> Iterator[BinaryIO]:
-    """Open a file, or what is packed in it: of a zip its only file, of a tar the first of its name.
+    """Open a file, decompressed: of a zip its only file, of a tar the first with the tar's stem.
 
     Raises InputError if it cannot be read, or is damaged, cut short or larger than is allowed, also
     while it is read.
@@ -172,9 +172,9 @@ def _tar_member(plain: IO[bytes], path: Path, source: str) -> IO[bytes]:
         if count > FILES_MAX:
             raise InputError(f"holds more than {FILES_MAX} files", source=source)
         if member.isfile() and Path(member.name).name.partition(".")[0] == stem:
-            found = archive.extractfile(member)
-            assert found is not None, "a regular file"
-            return found
+            file = archive.extractfile(member)
+            assert file is not None, "a regular file"
+            return file
     raise InputError(f"holds no file {stem}.*", source=source)
 
 
@@ -196,13 +196,13 @@ def read_lines(path: Path, meter: ProgressMeter) -> Iterator[tuple[int, str]]:
 
 
 def table_file(folder: Path, stem: str) -> Path | None:
-    """Return the file of a table in a folder: NAME.csv, packed or not; None if there is none."""
+    """Return the file `stem`.csv of a folder, compressed or not; None if there is none."""
     ends = (".csv", ".csv.gz", ".tar.gz", ".tgz", ".csv.zip", ".zip", "")
     return next((path for end in ends if (path := folder / f"{stem}{end}").is_file()), None)
 
 
 def required_file(folder: Path, stem: str) -> Path:
-    """Return the file of a table that must be there; InputError if it is not."""
+    """Return the file of `table_file`; InputError if there is none."""
     path = table_file(folder, stem)
     if path is None:
         problem = f"has no file {stem}.csv, {stem}.csv.gz or {stem}.tar.gz"
@@ -211,7 +211,10 @@ def required_file(folder: Path, stem: str) -> Path:
 
 
 def shard_files(folder: Path, pattern: str) -> list[Path]:
-    """Return the files that match a pattern, sorted by name; InputError if there is none."""
+    """Return the files that match a pattern, which are parts of one table; InputError if none does.
+
+    They are sorted by name.
+    """
     paths = sorted(path for path in folder.glob(pattern) if path.is_file())
     if not paths:
         raise InputError(f"has no files {pattern}", source=str(folder))

@@ -60,7 +60,7 @@ class Google2011Reader:
         self._class_of_cells: dict[tuple[str, ...], int] = {}
 
     def read(self, folder: Path, meter: ProgressMeter) -> None:
-        """Read all shards; InputError for a cell that is wrong."""
+        """Read all files of both tables; InputError for a cell that is wrong."""
         machines = shard_files(folder / "machine_events", "part-*.csv*")
         tasks = shard_files(folder / "task_events", "part-*.csv*")
         meter.expect([*machines, *tasks])
@@ -95,7 +95,7 @@ class Google2011Reader:
         time_us = row.integer("time")
         if time_us < 0:
             raise LeftOut("negative time")
-        # Where the row is, for errors that are found when all events of its task are known.
+        # For errors about a task that are found only when all its events have been read.
         line_id = self._sink.spool.line_id(row.source, row.line)
         key = (job, row.integer("task_index"))
         pod_class = self._class(row) if event != "end" else NO_CLASS
@@ -104,12 +104,12 @@ class Google2011Reader:
     def _class(self, row: Row) -> int:
         # Most tasks of a job have the same cells; reading numbers is most of the work of a row.
         cells = tuple(row.cells[row.columns[column]] for column in CLASS_COLUMNS)
-        code = self._class_of_cells.get(cells)
-        if code is None:
+        number = self._class_of_cells.get(cells)
+        if number is None:
             if len(self._class_of_cells) == CACHED_CELLS_MAX:
                 self._class_of_cells.clear()
-            code = self._class_of_cells[cells] = self._new_class(row)
-        return code
+            number = self._class_of_cells[cells] = self._new_class(row)
+        return number
 
     def _new_class(self, row: Row) -> int:
         if row.is_empty("cpu_request") or row.is_empty("memory_request"):

@@ -62,7 +62,7 @@ class Google2019Reader:
         self._sink, self._machine_spec = sink, machine_spec
 
     def read(self, folder: Path, meter: ProgressMeter) -> None:
-        """Read all shards; InputError for a field that is wrong."""
+        """Read all files; InputError for a field that is wrong."""
         machines = shard_files(folder, "machine_events*.json*")
         instances = shard_files(folder, "instance_events*.json*")
         meter.expect([*machines, *instances])
@@ -79,14 +79,14 @@ class Google2019Reader:
             raise LeftOut("removal or update of a machine")
         if name in self._sink.nodes:
             raise LeftOut("machine that was added again")
-        capacity = self._amounts(row.part("capacity"))
+        capacity = self._amounts(row.child("capacity"))
         if capacity is None:
             raise LeftOut("machine without capacity")
         self._sink.add_node(name, capacity)
 
-    def _amounts(self, part: JsonRow) -> dict[str, int] | None:
+    def _amounts(self, resources: JsonRow) -> dict[str, int] | None:
         """Return cpu and memory; None if either is missing."""
-        cpus, memory = part.real("cpus"), part.real("memory")
+        cpus, memory = resources.real("cpus"), resources.real("memory")
         if cpus is None or memory is None:
             return None
         amounts = {
@@ -95,7 +95,7 @@ class Google2019Reader:
         }
         for field, name in (("cpus", "cpu"), ("memory", "memory")):
             if amounts[name] > AMOUNT_MAX:
-                raise part.error(field, "is too large")
+                raise resources.error(field, "is too large")
         return {name: round(amount) for name, amount in amounts.items()}
 
     def _instance(self, row: JsonRow) -> None:
@@ -109,14 +109,14 @@ class Google2019Reader:
         time_us = row.integer("time", 0)
         if time_us < 0:
             raise LeftOut("negative time")
-        # Where the row is, for errors that are found when all events of its instance are known.
+        # For errors about an instance that are found only when all its events have been read.
         line_id = self._sink.spool.line_id(row.source, row.line)
         key = (collection, row.integer("instance_index", 0))
         pod_class = self._class(row) if event != "end" else NO_CLASS
         add_event(self._sink, key, time_us, event, pod_class, line_id)
 
     def _class(self, row: JsonRow) -> int:
-        requests = self._amounts(row.part("resource_request"))
+        requests = self._amounts(row.child("resource_request"))
         if requests is None or not any(requests.values()):
             return NO_CLASS
         scheduling_class = row.choice("scheduling_class", SCHEDULING_CLASSES)

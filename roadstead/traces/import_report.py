@@ -23,7 +23,10 @@ def print_import(console: Console, result: ImportResult) -> None:
     )
     if result.left_out:
         reasons = sorted(result.left_out.items(), key=lambda item: (-item[1].count, item[0]))
-        rows = [(reason, f"{found.count:,}", found.first) for reason, found in reasons]
+        rows = [
+            (reason, f"{rows_of_reason.count:,}", rows_of_reason.first)
+            for reason, rows_of_reason in reasons
+        ]
         print_table(console, "Left out", REASON_COLUMNS, rows)
     for note in result.notes:
         console.print(f"\nNote: {note}", markup=False, highlight=False, soft_wrap=True)
@@ -37,8 +40,8 @@ def print_import(console: Console, result: ImportResult) -> None:
 def import_json(result: ImportResult) -> str:
     """Return the result as JSON."""
     left_out = [
-        {"reason": reason, "rows": found.count, "first": found.first}
-        for reason, found in result.left_out.items()
+        {"reason": reason, "rows": rows_of_reason.count, "first": rows_of_reason.first}
+        for reason, rows_of_reason in result.left_out.items()
     ]
     document = {
         "source": result.source,

@@ -21,7 +21,7 @@ REASON_REPEATED = "the name of an earlier pod"
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """Options of an import. sample: the share of jobs to keep, chosen by a hash of seed and id."""
+    """Options of an import. sample: the share of jobs that are imported, chosen by seed and id."""
 
     on_error: OnError = "stop"
     sample: float = 1.0
@@ -32,8 +32,8 @@ class ImportOptions:
 class ImportResult:
     """Summary of an import.
 
-    rows: of the files. classes: number of different pods (pod classes). left_out: reason → count
-    and first row. digest: hash of the content of the trace file.
+    rows: of the files. classes: number of pod classes. left_out: rows without a pod or node, by
+    reason. digest: hash of the content of the trace file.
     """
 
     source: str

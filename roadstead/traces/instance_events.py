@@ -1,8 +1,8 @@
 """Events of instances (submitted, scheduled, ended) become pods; both traces of Google have them.
 
-A pod arrives when its instance was submitted first, and runs for as long as the last attempt ran:
-an instance that was evicted or failed starts anew, as a pod in Kubernetes. The events are collected
-in the sink's spool: a temporary file that returns them by instance, in order of time.
+A pod arrives when its instance was submitted first, and runs for as long as the instance ran after
+its last start: an instance that was evicted or failed starts again. The sink's spool stores all
+events, and returns them by instance, in order of time.
 """
 
 from __future__ import annotations
@@ -16,18 +16,19 @@ from roadstead.traces.spool import EventRow
 
 Event = Literal["submit", "schedule", "end", "other"]
 NO_CLASS: Final = -1
-"""In place of a pod class (the number of an equal request in the sink): no request."""
+"""In place of the number of a pod class: no request."""
 US_PER_MS: Final = 1000
 AFTER_US: Final = (1 << 63) - 1
 """The time of events after the end of a trace."""
 
 _CODES: Final[Mapping[Event, int]] = {"submit": 0, "schedule": 1, "end": 2, "other": 3}
+"""In place of the words in stored events."""
 
 
 def add_event(
     sink: TraceSink, key: tuple[int, int], time_us: int, event: Event, pod_class: int, line_id: int
 ) -> None:
-    """Store an event. key: job and index of the instance.
+    """Store an event. key: numbers of the job and of the instance within it.
 
     pod_class: of its request, or NO_CLASS. line_id: its line in the input (`Spool.line_id`).
     """
@@ -37,9 +38,9 @@ def add_event(
 def add_instances(sink: TraceSink, name_prefix: str) -> None:
     """Add the pods of all events; instances that never ran or have no request are left out."""
     repeated = 0
-    for (job, index), events in sink.spool.events():
+    for (job, instance), events in sink.spool.events():
         try:
-            repeated += _add(sink, f"{name_prefix}-{job}-{index}", events)
+            repeated += _add(sink, f"{name_prefix}-{job}-{instance}", events)
         except LeftOut as reason:
             sink.leave_out(str(reason), ": ".join(sink.spool.line_of(events[0].line_id)))
     if repeated:
@@ -47,10 +48,10 @@ def add_instances(sink: TraceSink, name_prefix: str) -> None:
 
 
 def _add(sink: TraceSink, name: str, events: list[EventRow]) -> int:
-    """Add one pod, and return the number of its attempts before the last one."""
+    """Add one pod, and return how often its instance was started before the last time."""
     submitted, scheduled, ended = (
-        [event.time_us for event in events if event.kind == _CODES[kind]]
-        for kind in ("submit", "schedule", "end")
+        [event.time_us for event in events if event.code == _CODES[name]]
+        for name in ("submit", "schedule", "end")
     )
     pod_class = next((event.pod_class for event in events if event.pod_class != NO_CLASS), NO_CLASS)
     if not scheduled:

@@ -21,37 +21,40 @@ REAL_MAX = sys.float_info.max
 
 
 class JsonRow:
-    """An object of a file, and its position for errors; `line` is its number in an array."""
+    """An object of a file.
 
-    def __init__(self, source: str, line: int, value: object, *, where: str = "") -> None:
-        self.source, self.line, self._where = source, line, where or f"line {line}"
+    line: its line or, in an array, its number. position: for errors; by default "line N".
+    """
+
+    def __init__(self, source: str, line: int, value: object, *, position: str = "") -> None:
+        self.source, self.line, self._position = source, line, position or f"line {line}"
         if not isinstance(value, dict):
             problem = "is not an object"
-            raise InputError(problem, source=source, obj=self._where, value=cut_short(value))
+            raise InputError(problem, source=source, obj=self._position, value=cut_short(value))
         self._value = cast("Mapping[str, object]", value)
 
     def error(self, field: str, problem: str) -> InputError:
         """Return an error that names the field."""
         value = cut_short(self._value.get(field))
-        return InputError(problem, source=self.source, obj=self._where, field=field, value=value)
+        return InputError(problem, source=self.source, obj=self._position, field=field, value=value)
 
     def get(self, field: str) -> object:
         return self._value.get(field)
 
-    def part(self, field: str) -> JsonRow:
+    def child(self, field: str) -> JsonRow:
         """Return the object in a field; an empty one if it is null or missing."""
         value = self._value.get(field)
         if value is not None and not isinstance(value, dict):
             raise self.error(field, "is not an object")
-        return JsonRow(self.source, self.line, value or {}, where=f"{self._where}: {field}")
+        return JsonRow(self.source, self.line, value or {}, position=f"{self._position}: {field}")
 
-    def parts(self, field: str) -> list[JsonRow]:
+    def children(self, field: str) -> list[JsonRow]:
         """Return the objects of the list in a field; none if it is null or missing."""
         value = self._value.get(field)
         if value is not None and not isinstance(value, list):
             raise self.error(field, "is not a list")
         return [
-            JsonRow(self.source, self.line, each, where=f"{self._where}: {field}[{index}]")
+            JsonRow(self.source, self.line, each, position=f"{self._position}: {field}[{index}]")
             for index, each in enumerate(value or ())
         ]
 
@@ -103,14 +106,14 @@ def read_json_lines(path: Path, meter: ProgressMeter) -> Iterator[JsonRow]:
             yield JsonRow(str(path), line, _parsed(text, str(path), f"line {line}"))
 
 
-def _parsed(text: str, source: str, where: str) -> object:
+def _parsed(text: str, source: str, position: str) -> object:
     try:
         return json.loads(text, parse_constant=_refuse_constant)
     except RecursionError:
-        raise InputError("is nested too deep", source=source, obj=where) from None
+        raise InputError("is nested too deep", source=source, obj=position) from None
     except ValueError as error:
         reason = str(error).partition(";")[0]
-        raise InputError(f"is not JSON: {reason}", source=source, obj=where) from None
+        raise InputError(f"is not JSON: {reason}", source=source, obj=position) from None
 
 
 def _refuse_constant(text: str) -> float:
@@ -132,7 +135,7 @@ def read_json_array(path: Path, meter: ProgressMeter) -> Iterator[JsonRow]:
                 raise InputError("lacks a comma before it", source=source, obj=obj)
             chars.skip(1 if number else 0)
             number += 1
-            yield JsonRow(source, number, chars.value(number), where=f"object {number}")
+            yield JsonRow(source, number, chars.value(number), position=f"object {number}")
         chars.skip(1)
         if not chars.is_at_end():
             raise InputError("has text after the end of its array", source=source)
@@ -141,12 +144,14 @@ def read_json_array(path: Path, meter: ProgressMeter) -> Iterator[JsonRow]:
 class _Chars:
     """The text of a file; only the current object and what was read ahead are in memory.
 
-    The position moves within the text: to cut what was read off would copy the rest for each value.
+    A position moves within the text: to remove each value would copy all text after it.
     """
 
     def __init__(self, read: Callable[[int], bytes], source: str) -> None:
         self._read, self._source = read, source
-        self._text, self._at, self._undecoded = "", 0, b""
+        self._text, self._at = "", 0
+        # Bytes of a last character that is incomplete.
+        self._undecoded = b""
         self._decoder = json.JSONDecoder(parse_constant=_refuse_constant)
 
     def peek(self) -> str:
@@ -171,36 +176,39 @@ class _Chars:
 
     def value(self, number: int) -> object:
         """Return the next value; while it is incomplete, read as much again as there is."""
-        where = f"object {number}"
+        position = f"object {number}"
         self.peek()
         while True:
             try:
                 value, end = self._decoder.raw_decode(self._text, self._at)
             except RecursionError:
-                raise InputError("is nested too deep", source=self._source, obj=where) from None
+                raise InputError("is nested too deep", source=self._source, obj=position) from None
             except ValueError as error:
                 if not self._read_more(len(self._text) - self._at):
                     reason = str(error).partition(":")[0]
                     problem = f"is not JSON, or cut short: {reason}"
-                    raise InputError(problem, source=self._source, obj=where) from None
+                    raise InputError(problem, source=self._source, obj=position) from None
                 if len(self._text) > VALUE_MAX_CHARS:
                     problem = f"is no JSON within {VALUE_MAX_CHARS} characters"
-                    raise InputError(problem, source=self._source, obj=where) from None
+                    raise InputError(problem, source=self._source, obj=position) from None
             else:
                 self._at = end
                 return cast("object", value)
 
     def _read_more(self, at_least: int = 0) -> bool:
         """Read further bytes; return False at the end of the file."""
-        content = self._undecoded + self._read(max(CHUNK_BYTES, at_least))
-        if content == self._undecoded:
+        read = self._read(max(CHUNK_BYTES, at_least))
+        content = self._undecoded + read
+        if not content:
             return False
-        # The last character may be incomplete: its bytes are decoded with the next ones.
-        cut = next((n for n in range(1, 4) if content[-n:][:1] >= b"\xc0"), 0)
-        self._undecoded = content[-cut:] if cut else b""
+        # The last character may be incomplete: its bytes are decoded with the next ones, if any.
+        starts = (n for n in range(1, 4) if content[-n:][:1] >= b"\xc0")
+        later_bytes = next(starts, 0) if read else 0
+        end = len(content) - later_bytes
+        self._undecoded = content[end:]
         try:
-            more = (content[:-cut] if cut else content).decode()
+            decoded = content[:end].decode()
         except UnicodeDecodeError:
             raise InputError("is not UTF-8 text", source=self._source) from None
-        self._text, self._at = self._text[self._at :] + more, 0
+        self._text, self._at = self._text[self._at :] + decoded, 0
         return True

@@ -81,7 +81,7 @@ class PhillyReader:
         submitted_ms = _time_ms(job, "submitted_time")
         if submitted_ms is None:
             raise LeftOut("no submission time")
-        attempts = job.parts("attempts")
+        attempts = job.children("attempts")
         if not attempts:
             raise LeftOut("never scheduled")
         attempt = attempts[-1]
@@ -90,7 +90,7 @@ class PhillyReader:
             raise LeftOut("no start time")
         if end_ms is not None and end_ms < start_ms:
             raise LeftOut("negative duration")
-        sizes = [len(_gpus(part)) for part in attempt.parts("detail")]
+        sizes = [len(_gpus(each)) for each in attempt.children("detail")]
         if not any(sizes):
             raise LeftOut("no GPUs")
         if len(sizes) > COUNT_MAX:
@@ -99,7 +99,7 @@ class PhillyReader:
         cluster = "" if job.get("vc") in UNKNOWN else label_value(job.text("vc"))
         duration_ms = NEVER_MS if end_ms is None else end_ms - start_ms
         ends_ms = NEVER_MS if end_ms is None else max(end_ms, submitted_ms)
-        # Only the position of this row is read.
+        # The sink reads only the position of this row, for errors.
         location = Row(job.source, job.line, (), {})
         for index, size in enumerate(sizes):
             pod_name = object_name(name, str(index)) if len(sizes) > 1 else object_name(name)

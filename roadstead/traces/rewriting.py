@@ -1,7 +1,4 @@
-"""Reading one trace and writing another, chunk by chunk: shared by imports and by tools.
-
-A chunk is a number of pods that are in memory together (`TracePods`).
-"""
+"""Reading one trace and writing another, chunk by chunk: shared by imports and by tools."""
 
 from __future__ import annotations
 
@@ -39,26 +36,26 @@ class WrittenTrace:
     digest: str
 
 
-class ClassCodes:
+class ClassRenumbering:
     """Map class numbers of one trace to those of another, which gets only the classes in use.
 
-    add: adds a class to the other trace, and returns its number there. _codes: int32[class number],
-    the number in the other trace; -1 for classes that were not used yet.
+    add: adds a class to the other trace, and returns its number there. _numbers: int32[class number
+    in the one trace], the number in the other; -1 for classes that were not used yet.
     """
 
     def __init__(self, add: Callable[[PodFacts], int]) -> None:
         self._add = add
-        self._codes = np.full(0, -1, dtype=np.int32)
+        self._numbers = np.full(0, -1, dtype=np.int32)
 
-    def of(self, column: NDArray[np.int32], classes: list[PodFacts]) -> NDArray[np.int32]:
+    def renumbered(self, column: NDArray[np.int32], classes: list[PodFacts]) -> NDArray[np.int32]:
         """Return the new numbers of a column. classes: of the trace that is read."""
-        if len(classes) > len(self._codes):
+        if len(classes) > len(self._numbers):
             # Twice as many as needed, because each chunk may have further classes.
-            more = np.full(2 * len(classes) - len(self._codes), -1, dtype=np.int32)
-            self._codes = np.concatenate([self._codes, more])
-        for code in np.unique(column[self._codes[column] < 0]).tolist():
-            self._codes[code] = self._add(classes[code])
-        return self._codes[column]
+            more = np.full(2 * len(classes) - len(self._numbers), -1, dtype=np.int32)
+            self._numbers = np.concatenate([self._numbers, more])
+        for number in np.unique(column[self._numbers[column] < 0]).tolist():
+            self._numbers[number] = self._add(classes[number])
+        return self._numbers[column]
 
 
 def write_changed(
@@ -69,14 +66,14 @@ def write_changed(
     report: ReportProgress,
     change_nodes: ChangeNodes = iter,
     check: Callable[[], None] = lambda: None,
-    chooses: bool = False,
+    may_split_gangs: bool = False,
 ) -> WrittenTrace:
     """Write the trace `path` to `out` with its pods and nodes changed.
 
     note: appended to the source of the trace. check: called before the file is complete; it may
-    raise InputError. chooses: pods are chosen or copied one by one. Raises InputError for a damaged
-    trace, for times that no trace may have, and for gangs if `chooses`: a part of a gang never
-    runs.
+    raise InputError. may_split_gangs: pods are chosen or copied one by one; a trace with gangs is
+    then refused, because some pods of a gang never run without the others. Raises InputError for
+    this, for a damaged trace, and for times that no trace may have.
     """
     with open_trace(path) as stream:
         source = f"{stream.source}, {note}"
@@ -85,14 +82,14 @@ def write_changed(
             for node in change_nodes(stream.nodes):
                 writer.add_node(node)
                 nodes += 1
-            add = _without_gang(writer.pod_class) if chooses else writer.pod_class
+            add = _without_gang(writer.pod_class) if may_split_gangs else writer.pod_class
             copy_pods(stream, writer, change_pods, report, add)
             check()
             return WrittenTrace(source, nodes, writer.pods, writer.end())
 
 
 def _without_gang(add: Callable[[PodFacts], int]) -> Callable[[PodFacts], int]:
-    """Return `add` with a check that raises InputError for a gang."""
+    """Return `add` with a check that raises InputError for the pods of a gang."""
 
     def checked(facts: PodFacts) -> int:
         if facts.pod_group is not None:
@@ -111,12 +108,12 @@ def copy_pods(
     add: Callable[[PodFacts], int],
 ) -> None:
     """Write the changed pods of a stream. add: returns the number of a class for the writer."""
-    codes = ClassCodes(add)
+    renumbering = ClassRenumbering(add)
     for chunk in stream.chunks():
         pods = change(chunk)
         if len(pods):
             times = (pods.creation_ms, pods.deletion_ms, pods.duration_ms)
-            numbers = codes.of(pods.pod_class, stream.pod_classes)
+            numbers = renumbering.renumbered(pods.pod_class, stream.pod_classes)
             writer.add_pods(TracePods(pods.names, pods.uids, numbers, *times))
         report("pods", *stream.progress())
 
@@ -135,12 +132,12 @@ def write_spooled(
     classes: by their numbers in the spool. pods: how many there are. start_ms: the time that
     becomes 0.
     """
-    codes = ClassCodes(writer.pod_class)
+    renumbering = ClassRenumbering(writer.pod_class)
     done = 0
     for rows in spool.pods(FRAME_MAX_ROWS):
         names, numbers, *times, _ = zip(*rows, strict=True)
         creation_ms, ends_ms, duration_ms = (np.array(each, dtype=np.int64) for each in times)
-        column = codes.of(np.array(numbers, dtype=np.int32), classes)
+        column = renumbering.renumbered(np.array(numbers, dtype=np.int32), classes)
         moved_ms = creation_ms - start_ms, moved_ends(ends_ms, -start_ms)
         writer.add_pods(TracePods(tuple(names), (), column, *moved_ms, duration_ms))
         done += len(rows)

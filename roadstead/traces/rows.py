@@ -148,5 +148,5 @@ def read_cells(
             if cells:
                 yield reader.line_num, cells
     except csv.Error as error:
-        where = f"line {reader.line_num}"
-        raise InputError(f"is not CSV: {error}", source=str(path), obj=where) from error
+        position = f"line {reader.line_num}"
+        raise InputError(f"is not CSV: {error}", source=str(path), obj=position) from error

@@ -25,7 +25,7 @@ import msgpack
 
 from roadstead.facts.compile import DEFAULT_NAMESPACE, compile_pod
 from roadstead.facts.pod import PodFacts
-from roadstead.fleet.trace import NEVER_MS, S_MS, TIME_MAX_S
+from roadstead.fleet.trace import NEVER_MS, NEVER_S, S_MS, TIME_MAX_S
 from roadstead.manifests.collection import Manifests
 from roadstead.manifests.defaults import default_pod
 from roadstead.manifests.expansion import expand_workloads
@@ -39,6 +39,7 @@ from roadstead.traces.sink import LeftOut, TraceSink
 FORMAT_VERSION = 2
 FILE_MAX_BYTES = 64 << 20
 DEPTH_MAX = 64
+# By kind: the field of `Manifests`.
 WORKLOADS = {
     "Deployment": "deployments",
     "ReplicaSet": "replica_sets",
@@ -48,12 +49,12 @@ WORKLOADS = {
 }
 Document = dict[str, object]
 Lifetime = tuple[int, int]
-"""Start and end in seconds; the end is the marker NEVER_MS if the pod still ran."""
+"""Start and end in seconds; the end is NEVER_S if the pod still ran."""
 
 
 @dataclass(slots=True)
 class LivePod:
-    """A pod of an owner. number: how many pods the owner had before it."""
+    """A pod that its owner has at present. number: how many pods the owner had before it."""
 
     name: str
     facts: PodFacts
@@ -65,8 +66,8 @@ class LivePod:
 class PodOwner:
     """A workload: an object that creates pods, or a pod itself.
 
-    lifetimes: recorded ones of its pods. pods: present ones, by name. created: number of pods that
-    it had so far.
+    lifetimes: recorded ones of its pods. pods: those that it has at present, by name. created: how
+    many pods it has created so far.
     """
 
     lifetimes: list[Lifetime]
@@ -122,66 +123,69 @@ class SimKubeReader:
             raise InputError("is no trace of SimKube: not a map", source=self._source)
         return cast("Mapping[str, object]", trace)
 
-    def _read_lifetimes(self, found: object) -> Iterator[tuple[tuple[str, str], list[Lifetime]]]:
-        if not isinstance(found, dict):
-            raise self._error("is not a map", "pod_lifecycles", found)
-        for key, by_hash in found.items():
-            where = f"pod_lifecycles[{cut_short(key)}]"
+    def _read_lifetimes(
+        self, lifecycles: object
+    ) -> Iterator[tuple[tuple[str, str], list[Lifetime]]]:
+        if not isinstance(lifecycles, dict):
+            raise self._error("is not a map", "pod_lifecycles", lifecycles)
+        for key, by_hash in lifecycles.items():
+            value_path = f"pod_lifecycles[{cut_short(key)}]"
             if not (isinstance(key, tuple) and len(key) == 2 and isinstance(by_hash, dict)):
-                raise self._error("is not [kind, name] and a map", where, by_hash)
+                raise self._error("is not [kind, name] and a map", value_path, by_hash)
             kind, name = str(key[0]).rpartition(".")[2], str(key[1])
             for each in by_hash.values():
                 if not isinstance(each, tuple):
-                    raise self._error("is not a list", where, each)
-            times = (self._lifetime(where, each) for each in chain(*by_hash.values()))
+                    raise self._error("is not a list", value_path, each)
+            times = (self._lifetime(value_path, each) for each in chain(*by_hash.values()))
             yield (kind, name), [time for time in times if time is not None]
 
-    def _lifetime(self, where: str, value: object) -> Lifetime | None:
+    def _lifetime(self, value_path: str, value: object) -> Lifetime | None:
         if value == "Empty":
             return None
         kind, times = next(iter(value.items())) if isinstance(value, dict) and value else ("", None)
         if kind == "Running":
-            return self._seconds(where, times), NEVER_MS
+            return self._seconds(value_path, times), NEVER_S
         if kind != "Finished" or not isinstance(times, tuple) or len(times) != 2:
-            raise self._error("is none of Empty, Running, Finished", where, value)
-        return self._seconds(where, times[0]), self._seconds(where, times[1])
+            raise self._error("is none of Empty, Running, Finished", value_path, value)
+        return self._seconds(value_path, times[0]), self._seconds(value_path, times[1])
 
-    def _seconds(self, where: str, value: object) -> int:
+    def _seconds(self, value_path: str, value: object) -> int:
         if type(value) is not int or not 0 <= value <= TIME_MAX_S:
-            raise self._error("is not a time in seconds up to 292 years", where, value)
+            raise self._error("is not a time in seconds up to 292 years", value_path, value)
         return value
 
     def _event(self, number: int, event: object, last_s: int) -> int:
-        where = f"events[{number}]"
+        value_path = f"events[{number}]"
         if not isinstance(event, dict):
-            raise self._error("is not a map", where, event)
-        time_s = self._seconds(f"{where}.ts", event.get("ts"))
+            raise self._error("is not a map", value_path, event)
+        time_s = self._seconds(f"{value_path}.ts", event.get("ts"))
         if time_s < last_s:
             problem = f"is earlier than the previous event ({last_s})"
-            raise self._error(problem, f"{where}.ts", time_s)
+            raise self._error(problem, f"{value_path}.ts", time_s)
         for list_name, handle in (("applied_objs", self._apply), ("deleted_objs", self._delete)):
-            found = event.get(list_name, ())
-            if not isinstance(found, tuple):
-                raise self._error("is not a list", f"{where}.{list_name}", found)
-            documents = [self._document(f"{where}.{list_name}", each) for each in found]
+            values = event.get(list_name, ())
+            if not isinstance(values, tuple):
+                raise self._error("is not a list", f"{value_path}.{list_name}", values)
+            documents = [self._document(f"{value_path}.{list_name}", each) for each in values]
             self._sink.handle_rows(documents, lambda each, handle=handle: handle(each, time_s))  # type: ignore[misc]
         return time_s
 
-    def _document(self, where: str, value: object) -> Document:
+    def _document(self, value_path: str, value: object) -> Document:
         if not isinstance(value, dict):
-            raise self._error("is not an object", where, value)
-        return cast("Document", self._with_lists(where, value, depth=0))
+            raise self._error("is not an object", value_path, value)
+        return cast("Document", self._with_lists(value_path, value, depth=0))
 
-    def _with_lists(self, where: str, value: object, depth: int) -> object:
+    def _with_lists(self, value_path: str, value: object, depth: int) -> object:
         """Return the value with lists for tuples, as manifests have them."""
         if depth > DEPTH_MAX:
-            raise self._error(f"is nested deeper than {DEPTH_MAX}", where, value)
+            raise self._error(f"is nested deeper than {DEPTH_MAX}", value_path, value)
         if isinstance(value, dict):
             return {
-                str(key): self._with_lists(where, each, depth + 1) for key, each in value.items()
+                str(key): self._with_lists(value_path, each, depth + 1)
+                for key, each in value.items()
             }
         if isinstance(value, tuple):
-            return [self._with_lists(where, each, depth + 1) for each in value]
+            return [self._with_lists(value_path, each, depth + 1) for each in value]
         return value
 
     def _apply(self, document: Document, time_s: int) -> None:
@@ -218,14 +222,14 @@ class SimKubeReader:
         return kind, owner
 
     def _pods_of(self, kind: str, document: Document) -> dict[str, PodFacts]:
-        found = objects.validate(kind, document, source=self._source)
-        if isinstance(found, objects.Pod):
-            pods: tuple[objects.Pod, ...] = (default_pod(found, {}, source=self._source),)
+        workload = objects.validate(kind, document, source=self._source)
+        if isinstance(workload, objects.Pod):
+            pods: tuple[objects.Pod, ...] = (default_pod(workload, {}, source=self._source),)
         else:
-            check_object(kind, found, source=self._source)
+            check_object(kind, workload, source=self._source)
             # Its own owner, such as a Deployment, is not needed: only this object is expanded.
-            parts = {WORKLOADS[kind]: (found,)}
-            pods = expand_workloads(Manifests(**parts), ()).pods  # type: ignore[arg-type]
+            manifests = Manifests(**{WORKLOADS[kind]: (workload,)})  # type: ignore[arg-type]
+            pods = expand_workloads(manifests, ()).pods
         return dict(map(self._compile_pod, pods))
 
     def _compile_pod(self, pod: objects.Pod) -> tuple[str, PodFacts]:
@@ -244,9 +248,9 @@ class SimKubeReader:
             return
         if not owner.lifetimes:
             raise LeftOut("cron job without recorded lifetimes")
-        found = objects.validate("CronJob", document, source=self._source)
-        check_object("CronJob", found, source=self._source)
-        manifests = Manifests(cron_jobs=(cast("objects.CronJob", found),))
+        cron_job = objects.validate("CronJob", document, source=self._source)
+        check_object("CronJob", cron_job, source=self._source)
+        manifests = Manifests(cron_jobs=(cast("objects.CronJob", cron_job),))
         for pod in expand_workloads(manifests, ()).pods:
             name, facts = self._compile_pod(pod)
             for start_s, _ in owner.lifetimes:
@@ -263,13 +267,13 @@ class SimKubeReader:
         deletion_ms = NEVER_MS if deleted_s is None else deleted_s * S_MS
         if owner.lifetimes:
             start_s, end_s = owner.lifetimes[pod.number % len(owner.lifetimes)]
-            if end_s != NEVER_MS and end_s < start_s:
+            if end_s != NEVER_S and end_s < start_s:
                 self._sink.leave_out("negative duration", self._source)
                 return
-            duration_ms = NEVER_MS if end_s == NEVER_MS else (end_s - start_s) * S_MS
-            if end_s != NEVER_MS and deleted_s is None:
+            duration_ms = NEVER_MS if end_s == NEVER_S else (end_s - start_s) * S_MS
+            if end_s != NEVER_S and deleted_s is None:
                 deletion_ms = max(end_s, pod.created_s) * S_MS
-        # Facts are the key of their own class: no smaller part of the object determines them.
+        # The facts themselves are the key of their class: no few values of the object decide them.
         class_number = self._sink.pod_class(pod.facts, lambda: pod.facts)
         self._sink.namespaces.add(pod.facts.namespace)
         created_ms = pod.created_s * S_MS
@@ -285,5 +289,5 @@ class SimKubeReader:
         self._names[name] = 1
         return name
 
-    def _error(self, problem: str, where: str, value: object) -> InputError:
-        return InputError(problem, source=self._source, field=where, value=cut_short(value))
+    def _error(self, problem: str, value_path: str, value: object) -> InputError:
+        return InputError(problem, source=self._source, field=value_path, value=cut_short(value))

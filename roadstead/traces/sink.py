@@ -1,4 +1,4 @@
-"""Collection of an importer: nodes, pods, and the reasons for rows that it leaves out."""
+"""Collection of the nodes and pods of an import, and of the reasons for rows without any."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ from roadstead.traces.rows import Row
 from roadstead.traces.spool import Spool, SpooledPod
 
 IMAGE = "trace/task:1"
+"""The image of all pods: traces do not state images."""
+
 PODS_PER_NODE = 250
 """Traces do not state how many pods a node may have."""
 
@@ -40,7 +42,7 @@ T = TypeVar("T")
 
 
 class LeftOut(Exception):
-    """A row that is valid and has no pod or node; the text is the reason."""
+    """A row is valid and becomes no pod or node; the text is the reason."""
 
 
 @dataclass(slots=True)
@@ -56,9 +58,9 @@ class TraceSink:
     """Collect a trace. A row is a record of the file: a line of a table, or an object.
 
     skips_errors: a wrong row is left out and counted; else it raises.
-    namespace: that of pods whose trace has none. namespaces: those of other pods. is_sampled:
-    whether a job (by its id) is in the sample that is imported. left_out: by reason. notes: what
-    the user should know. rows: number of rows read.
+    namespace: of all pods, unless the trace states namespaces; namespaces: those that it states.
+    is_sampled: whether a job (by its id) is in the sample that is imported. left_out: by reason.
+    notes: messages for the user that are no errors. rows, pods: numbers so far.
     """
 
     spool: Spool
@@ -72,8 +74,8 @@ class TraceSink:
     notes: list[str] = field(default_factory=list)
     rows: int = 0
     pods: int = 0
-    # Key that was passed to `pod_class` → index into `classes`.
-    _codes: dict[Hashable, int] = field(default_factory=dict)
+    # Key that was passed to `pod_class` → number of the class, an index into `classes`.
+    _class_numbers: dict[Hashable, int] = field(default_factory=dict)
 
     def handle_rows(self, rows: Iterable[T], handle: Callable[[T], None]) -> None:
         """Call `handle` with each row; count rows for which it raises LeftOut, and wrong ones."""
@@ -83,20 +85,19 @@ class TraceSink:
             try:
                 handle(row)
             except LeftOut as reason:
-                self.leave_out(str(reason), _where(row))
+                self.leave_out(str(reason), _position(row))
             except InputError as error:
                 if not self.skips_errors:
                     source, line = getattr(row, "source", ""), getattr(row, "line", "")
                     raise error.at(source=source, obj=f"line {line}" if line else "") from None
                 column = f"{error.field} " if error.field else ""
-                self.leave_out(f"{column}{error.rule}", _where(row))
+                self.leave_out(f"{column}{error.rule}", _position(row))
 
-    def leave_out(self, reason: str, where: str = "", count: int = 1) -> None:
-        """Count a row that has no pod or node."""
+    def leave_out(self, reason: str, position: str = "", count: int = 1) -> None:
+        """Count rows that have no pod or node. position: of the first."""
         if reason not in self.left_out and len(self.left_out) >= REASONS_MAX:
             reason = "other reasons"
-        found = self.left_out.setdefault(reason, LeftOutReason(0, where))
-        found.count += count
+        self.left_out.setdefault(reason, LeftOutReason(0, position)).count += count
 
     def add_node(
         self, name: str, allocatable: Mapping[str, int], *, zone: str = "", labels: Labels = ()
@@ -106,26 +107,29 @@ class TraceSink:
             raise InputError("is the name of another node", field="node", value=cut_short(name))
         if len(self.nodes) == NODES_MAX:
             raise InputError(f"has more than {NODES_MAX} nodes")
-        found = {HOSTNAME_LABEL: name, **dict(labels)} | ({ZONE_LABEL: zone} if zone else {})
+        all_labels = {HOSTNAME_LABEL: name, **dict(labels)} | ({ZONE_LABEL: zone} if zone else {})
         self.nodes[name] = NodeFacts(
             name=name,
-            labels=tuple(sorted(found.items())),
+            labels=tuple(sorted(all_labels.items())),
             allocatable=tuple(sorted(allocatable.items())),
             allocatable_pods=PODS_PER_NODE,
         )
 
     def pod_class(self, key: Hashable, make: Callable[[], PodFacts]) -> int:
-        """Return the number of the class of a key; `make` builds it when the key is new."""
-        code = self._codes.get(key)
-        if code is None:
+        """Return the number of the class of a key; `make` builds the class when the key is new.
+
+        key: the values of a row from which `make` builds the class.
+        """
+        number = self._class_numbers.get(key)
+        if number is None:
             if len(self.classes) == CLASSES_MAX:
                 problem = (
                     f"has more than {CLASSES_MAX} distinct requests; make it smaller by --sample"
                 )
                 raise InputError(problem)
-            code = self._codes[key] = len(self.classes)
+            number = self._class_numbers[key] = len(self.classes)
             self.classes.append(make())
-        return code
+        return number
 
     def add_pod(
         self,
@@ -139,7 +143,7 @@ class TraceSink:
     ) -> None:
         """Add a pod; `importing` later moves the first pod to the start of the trace.
 
-        row: where it is in the trace, for errors. deletion_ms: its end in the recorded cluster, if
+        row: its row in the trace, whose position errors name. deletion_ms: its recorded end, if
         that is not creation plus duration; NEVER_MS for none. Raises InputError past `PODS_MAX`
         pods, or for times beyond int64 nanoseconds.
         """
@@ -174,7 +178,7 @@ class TraceSink:
         self.spool.add_pods([SpooledPod(each, pod_class, *times_ms, line_id) for each in names])
 
 
-def _where(row: object) -> str:
+def _position(row: object) -> str:
     source, line = getattr(row, "source", ""), getattr(row, "line", "")
     return f"{source}: line {line}" if source else ""
 
@@ -225,5 +229,5 @@ def request_facts(
 
 
 def namespace_labels(name: str) -> tuple[str, Labels]:
-    """Return a namespace as a trace has it."""
+    """Return the name and the labels of a namespace of a trace."""
     return name, ((NAME_LABEL, name),)

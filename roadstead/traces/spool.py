@@ -21,18 +21,21 @@ LINE_BITS: Final = 40
 TABLES: Final = """
 CREATE TABLE pod (name TEXT, class INTEGER, creation INTEGER, deletion INTEGER, duration INTEGER,
                   line_id INTEGER);
-CREATE TABLE event (a INTEGER, b INTEGER, time INTEGER, kind INTEGER, class INTEGER,
+CREATE TABLE event (job INTEGER, instance INTEGER, time INTEGER, code INTEGER, class INTEGER,
                     line_id INTEGER);
-CREATE TABLE value (name TEXT PRIMARY KEY, value INTEGER) WITHOUT ROWID;
+CREATE TABLE number (name TEXT PRIMARY KEY, number INTEGER) WITHOUT ROWID;
 """
 
 
 class SpoolError(RoadsteadError):
-    """The temporary file cannot be written."""
+    """The temporary database cannot be written to disk."""
 
 
 class SpooledPod(NamedTuple):
-    """A pod as it is stored; line_id: its line in the input (`Spool.line_id`)."""
+    """A pod as it is stored. pod_class: the number of its class, which the caller assigned.
+
+    line_id: its line in the input (`Spool.line_id`).
+    """
 
     name: str
     pod_class: int
@@ -43,18 +46,18 @@ class SpooledPod(NamedTuple):
 
 
 class EventRow(NamedTuple):
-    """An event of an instance, which the numbers (a, b) identify; time is in microseconds."""
+    """An event of an instance of a job. code: what happened, as the caller encodes it."""
 
-    a: int
-    b: int
+    job: int
+    instance: int
     time_us: int
-    kind: int
+    code: int
     pod_class: int
     line_id: int
 
 
 class Spool:
-    """Pods, events and values on disk, until all of them are known and can be sorted."""
+    """Pods, events, and numbers by name, on disk until all are added and can be sorted."""
 
     def __init__(self) -> None:
         self._database = sqlite3.connect("", isolation_level=None)
@@ -86,7 +89,7 @@ class Spool:
         return self._sources[line_id >> LINE_BITS], f"line {line_id & (1 << LINE_BITS) - 1}"
 
     def add_pods(self, pods: Sequence[SpooledPod]) -> None:
-        """Add pods that arrive at one time."""
+        """Add pods with the same creation."""
         if not pods:
             return
         creation_ms = pods[0].creation_ms
@@ -101,28 +104,29 @@ class Spool:
         if len(self._events) == BATCH_ROWS:
             self._flush()
 
-    def put(self, name: str, value: int) -> bool:
-        """Store a value by name; return False, with nothing changed, if the name has one."""
+    def put_number(self, name: str, number: int) -> bool:
+        """Store a number by name; return False, with nothing changed, if the name has one."""
         with _reporting_full_disk():
-            query = "INSERT OR IGNORE INTO value VALUES (?, ?)"
-            return self._database.execute(query, (name, value)).rowcount == 1
+            query = "INSERT OR IGNORE INTO number VALUES (?, ?)"
+            return self._database.execute(query, (name, number)).rowcount == 1
 
-    def get(self, name: str) -> int | None:
-        """Return the value of a name."""
-        found = self._database.execute("SELECT value FROM value WHERE name = ?", (name,)).fetchone()
-        return None if found is None else int(found[0])
+    def number_of(self, name: str) -> int | None:
+        """Return the number of a name, if it has one."""
+        query = "SELECT number FROM number WHERE name = ?"
+        row = self._database.execute(query, (name,)).fetchone()
+        return None if row is None else int(row[0])
 
     def events(self) -> Iterator[tuple[tuple[int, int], list[EventRow]]]:
         """Yield the events of each instance, ordered by time and then as they were added."""
         self._flush()
         key: tuple[int, int] | None = None
         group: list[EventRow] = []
-        for row in self._select("SELECT * FROM event ORDER BY a, b, time, rowid"):
+        for row in self._select("SELECT * FROM event ORDER BY job, instance, time, rowid"):
             event = EventRow(*row)
-            if key != (event.a, event.b):
+            if key != (event.job, event.instance):
                 if key is not None:
                     yield key, group
-                key, group = (event.a, event.b), []
+                key, group = (event.job, event.instance), []
             group.append(event)
         if key is not None:
             yield key, group
@@ -168,10 +172,10 @@ class Spool:
         cursor = self._cursor(f"SELECT * FROM pod ORDER BY {order}")  # noqa: S608
         while True:
             with _reporting_full_disk():
-                found = cursor.fetchmany(rows)
-            if not found:
+                batch = cursor.fetchmany(rows)
+            if not batch:
                 return
-            yield [SpooledPod(*row) for row in found]
+            yield [SpooledPod(*row) for row in batch]
 
     def _flush(self) -> None:
         with _reporting_full_disk():

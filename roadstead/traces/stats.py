@@ -132,8 +132,8 @@ class _FirstPass:
         if not len(lifetimes_ms):
             return
         shortest_ms = int(lifetimes_ms.min())
-        known = self.shortest_ms
-        self.shortest_ms = shortest_ms if known is None else min(known, shortest_ms)
+        before_ms = self.shortest_ms
+        self.shortest_ms = shortest_ms if before_ms is None else min(before_ms, shortest_ms)
         self.longest_ms = max(self.longest_ms, int(lifetimes_ms.max()))
         self.end_ms = max(self.end_ms, int((creation_ms[ends] + lifetimes_ms).max()))
         self.bins += np.bincount(_bins(lifetimes_ms), minlength=len(self.bins))
@@ -152,14 +152,14 @@ class _FirstPass:
         if self.shortest_ms is None:
             return {}
         cumulative = np.cumsum(self.bins)
-        found: dict[str, float] = {}
+        quantiles_s: dict[str, float] = {}
         for quantile in QUANTILES:
             rank = max(1, math.ceil(quantile * cumulative[-1]))
             bin_index = int(np.searchsorted(cumulative, rank))
             value_ms = min(max(_upper_ms(bin_index), self.shortest_ms), self.longest_ms)
             value_ms = self.shortest_ms if quantile == 0 else value_ms
-            found[f"p{quantile * 100:g}"] = value_ms / S_MS
-        return found
+            quantiles_s[f"p{quantile * 100:g}"] = value_ms / S_MS
+        return quantiles_s
 
 
 def _bins(times_ms: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -183,14 +183,14 @@ def _upper_ms(bin_index: int) -> int:
 
 def trace_stats(path: Path, report: ReportProgress) -> TraceStats:
     """Read a trace twice, and return what is in it. Raises InputError if it is damaged."""
-    first = _FirstPass()
+    first_pass = _FirstPass()
     with open_trace(path) as stream:
         for pods in _chunks(stream, report, "counting"):
-            first.add(pods, len(stream.pod_classes))
+            first_pass.add(pods, len(stream.pod_classes))
         classes = list(stream.pod_classes)
         capacity, shapes = _shapes(stream)
         source, nodes = stream.source, len(stream.nodes)
-    point_ms = _points(first)
+    point_ms = _points(first_pass)
     with open_trace(path) as stream:
         use = _Use(classes, point_ms)
         for pods in _chunks(stream, report, "adding up"):
@@ -201,15 +201,15 @@ def trace_stats(path: Path, report: ReportProgress) -> TraceStats:
     return TraceStats(
         source=source,
         nodes=nodes,
-        pods=first.pods,
+        pods=first_pass.pods,
         classes=len(classes),
         shapes=shapes,
-        pod_classes=_classes(classes, first),
-        first_s=(first.first_ms or 0) / S_MS,
-        last_s=first.last_ms / S_MS,
-        arrivals_per_hour=_arrivals(first),
-        lifetimes_s=first.quantiles_s(),
-        endless=first.endless,
+        pod_classes=_classes(classes, first_pass),
+        first_s=(first_pass.first_ms or 0) / S_MS,
+        last_s=first_pass.last_ms / S_MS,
+        arrivals_per_hour=_arrivals(first_pass),
+        lifetimes_s=first_pass.quantiles_s(),
+        endless=first_pass.endless,
         point_s=tuple(time / S_MS for time in point_ms.tolist()),
         use=tuple(
             UseOverTime(name, capacity.get(name, 0), requested.get(name, zeros))
@@ -237,40 +237,40 @@ def _shapes(stream: TraceStream) -> tuple[dict[str, int], tuple[NodeShapeCount, 
     return dict(capacity), shapes
 
 
-def _classes(classes: list[PodFacts], first: _FirstPass) -> tuple[PodClassCount, ...]:
-    found = []
-    for code in np.argsort(-first.counts, kind="stable").tolist():
-        facts, ended = classes[code], int(first.ended[code])
-        mean_s = float(first.total_ms[code]) / ended / S_MS if ended else None
-        found.append(
+def _classes(classes: list[PodFacts], first_pass: _FirstPass) -> tuple[PodClassCount, ...]:
+    class_counts = []
+    for number in np.argsort(-first_pass.counts, kind="stable").tolist():
+        facts, ended = classes[number], int(first_pass.ended[number])
+        mean_s = float(first_pass.total_ms[number]) / ended / S_MS if ended else None
+        class_counts.append(
             PodClassCount(
                 facts.namespace,
                 facts.labels,
                 facts.priority,
                 facts.requests,
-                int(first.counts[code]),
+                int(first_pass.counts[number]),
                 mean_s,
             )
         )
-    return tuple(found)
+    return tuple(class_counts)
 
 
-def _arrivals(first: _FirstPass) -> tuple[float, ...]:
+def _arrivals(first_pass: _FirstPass) -> tuple[float, ...]:
     """Return arrivals an hour, of up to `HOURS_MAX` hours or longer spans."""
-    if not first.pods:
+    if not first_pass.pods:
         return ()
-    hours = first.last_ms // HOUR_MS + 1
+    hours = first_pass.last_ms // HOUR_MS + 1
     span = math.ceil(hours / HOURS_MAX)
     counts = [0.0] * math.ceil(hours / span)
-    for hour, count in first.per_hour.items():
+    for hour, count in first_pass.per_hour.items():
         counts[hour // span] += count / span
     return tuple(counts)
 
 
-def _points(first: _FirstPass) -> NDArray[np.int64]:
-    end_ms = max(first.last_ms, first.end_ms)
+def _points(first_pass: _FirstPass) -> NDArray[np.int64]:
+    end_ms = max(first_pass.last_ms, first_pass.end_ms)
     points: NDArray[np.int64] = np.linspace(0, end_ms, POINTS, endpoint=False).astype(np.int64)
-    return points if first.pods else points[:0]
+    return points if first_pass.pods else points[:0]
 
 
 class _Use:
@@ -285,9 +285,9 @@ class _Use:
         self.resources = sorted({name for facts in classes for name, _ in facts.requests})
         column_of = {name: column for column, name in enumerate(self.resources)}
         self._amounts = np.zeros((len(classes), len(self.resources)))
-        for code, facts in enumerate(classes):
+        for number, facts in enumerate(classes):
             for name, amount in facts.requests:
-                self._amounts[code, column_of[name]] = amount
+                self._amounts[number, column_of[name]] = amount
         self._changes = np.zeros((len(point_ms) + 1, len(self.resources)))
 
     def add(self, pods: TracePods) -> None:
@@ -303,6 +303,6 @@ class _Use:
     def requested(self) -> dict[str, tuple[int, ...]]:
         totals = np.cumsum(self._changes[:-1], axis=0)
         return {
-            name: tuple(round(value) for value in totals[:, at].tolist())
-            for at, name in enumerate(self.resources)
+            name: tuple(round(value) for value in totals[:, column].tolist())
+            for column, name in enumerate(self.resources)
         }

@@ -92,8 +92,8 @@ def _title(console: Console, content: str) -> None:
     console.print(Text(f"\n{content}", style="bold"), soft_wrap=True)
 
 
-def _hidden(count: int, what: str) -> str:
-    return f"… and {count:,} more {what}" if count > 0 else ""
+def _hidden(count: int, plural: str) -> str:
+    return f"… and {count:,} more {plural}" if count > 0 else ""
 
 
 def _amounts(amounts: Requests) -> str:

@@ -4,11 +4,11 @@ Schema: https://www.cs.huji.ac.il/labs/parallel/workload/swf.html (version 2.2):
 18 fields separated by blanks, -1 for what is not known, and comments after ";", of which those at
 the beginning are a header of "Name: value".
 
-The mapping: a job becomes pods of up to the processors of one node (MaxProcs / MaxNodes of the
-header, one core each), so that its processors are spread as on the machine. Requested processors
-and memory (KB per processor) count, else allocated processors; used memory does not. Pods arrive
-with their job and run for its run time. The queue becomes a label. Nodes are MaxNodes of the
-header.
+The mapping: a job becomes as few pods as possible, each with at most the processors of one node
+(MaxProcs / MaxNodes of the header); a processor is a core. A pod requests the processors and the
+memory (KB per processor) that its job requested; if it requested no processors, those that were
+allocated. Used memory is ignored. Pods arrive with their job and run for its run time. The queue
+becomes a label. The number of nodes is MaxNodes of the header.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ class SwfReader:
     def _rows(self, path: Path, meter: ProgressMeter) -> Iterator[Row]:
         source = str(path)
         for line, text in read_lines(path, meter):
-            if found := _HEADER.match(text):
-                self._header.setdefault(found[1], int(found[2]))
+            if match := _HEADER.match(text):
+                self._header.setdefault(match[1], int(match[2]))
             cells = text.partition(";")[0].split()
             if not cells:
                 continue

@@ -30,8 +30,8 @@ GPU_MILLI = 1000
 PRIORITY_MAX = 1_000_000_000
 PARQUET_ENDS = (".parquet", ".pq")
 
-_PodsOrNodes = mapped.PodsPart | mapped.NodesPart
-"""The part of the mapping that describes the table of pods, or of nodes."""
+_ObjectColumns = mapped.PodColumns | mapped.NodeColumns
+"""The columns of the table of pods, or of nodes."""
 
 
 class _FixedValue(Row):
@@ -47,7 +47,8 @@ class _FixedValue(Row):
 class TableReader:
     """Read one table of pods and, if the mapping has one, one of nodes.
 
-    _nulls: texts that mean an empty cell.
+    In the methods, `spec` is what the mapping has for a value: a column or a fixed value. _nulls:
+    texts that mean an empty cell.
     """
 
     sink: TraceSink
@@ -85,15 +86,17 @@ class TableReader:
                 field="pods.namespace",
                 value=cut_short(namespace),
             )
-        for part in (self.mapping.pods, self.mapping.nodes):
-            keys = [*part.labels, *part.resources] if part is not None else []
-            for key in [*keys, *([part.gpu.resource] if part is not None and part.gpu else [])]:
+        for columns in (self.mapping.pods, self.mapping.nodes):
+            keys = [*columns.labels, *columns.resources] if columns is not None else []
+            if columns is not None and columns.gpu:
+                keys.append(columns.gpu.resource)
+            for key in keys:
                 if rules := qualified_name_errors(key):
                     source = str(self.mapping_path)
                     raise InputError(rules[0], source=source, value=cut_short(key))
 
-    def _rows(self, path: Path, part: _PodsOrNodes, meter: ProgressMeter) -> Iterator[Row]:
-        wanted = [name for each in mapped.sources_of(part) if (name := each.column) is not None]
+    def _rows(self, path: Path, columns: _ObjectColumns, meter: ProgressMeter) -> Iterator[Row]:
+        wanted = [name for each in mapped.columns_of(columns) if (name := each.column) is not None]
         rows = self._parquet(path, wanted, meter) if _is_parquet(path) else self._csv(path, meter)
         first = True
         for row in rows:
@@ -130,28 +133,28 @@ class TableReader:
                 problem = f"is no column of {row.source} (it has {has})"
                 raise InputError(problem, source=str(self.mapping_path), value=cut_short(name))
 
-    def _text(self, row: Row, source: mapped.ColumnOrValue) -> str:
+    def _text(self, row: Row, spec: mapped.ColumnOrValue) -> str:
         """Return the text of a cell or of a fixed value; "" for null."""
-        text = str(source.value) if source.column is None else row.text(source.column)
+        text = str(spec.value) if spec.column is None else row.text(spec.column)
         return "" if text in self._nulls else text
 
-    def _cell(self, row: Row, source: mapped.ColumnOrValue) -> tuple[Row, str]:
+    def _cell(self, row: Row, spec: mapped.ColumnOrValue) -> tuple[Row, str]:
         """Return the row and column of a value, of which errors name the position.
 
         For a value that the mapping states, this is a row of its own.
         """
-        if source.column is not None:
-            return row, source.column
-        values = (str(source.value),)
+        if spec.column is not None:
+            return row, spec.column
+        values = (str(spec.value),)
         return _FixedValue(str(self.mapping_path), row.line, values, {"value": 0}), "value"
 
-    def _time_ms(self, row: Row, source: mapped.TimeColumn) -> int | None:
-        text = self._text(row, source)
+    def _time_ms(self, row: Row, spec: mapped.TimeColumn) -> int | None:
+        text = self._text(row, spec)
         if not text:
             return None
-        cell, column = self._cell(row, source)
-        if source.unit != "datetime":
-            return cell.time_ms(column, mapped.TIME_UNITS_S[source.unit])
+        cell, column = self._cell(row, spec)
+        if spec.unit != "datetime":
+            return cell.time_ms(column, mapped.TIME_UNITS_S[spec.unit])
         try:
             time = datetime.fromisoformat(text)
         except ValueError:
@@ -160,105 +163,108 @@ class TableReader:
         return round((zoned - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * S_MS)
 
     def _amount(
-        self, row: Row, source: mapped.ColumnOrValue, units: dict[str, float], scale: float
+        self, row: Row, spec: mapped.ColumnOrValue, units: dict[str, float], scale: float
     ) -> int:
-        cell, column = self._cell(row, source)
-        unit = str(getattr(source, "unit", ""))
+        cell, column = self._cell(row, spec)
+        unit = str(getattr(spec, "unit", ""))
         if unit != "quantity":
             return cell.amount(column, units.get(unit, 1.0) * scale)
         try:
-            amount = parse_quantity(self._text(row, source))
+            amount = parse_quantity(self._text(row, spec))
         except QuantityError as error:
             raise cell.error(column, str(error)) from None
-        found = amount.milli_value() if isinstance(source, mapped.CpuColumn) else amount.value()
-        if not 0 <= found <= AMOUNT_MAX:
+        is_cpu = isinstance(spec, mapped.CpuColumn)
+        scaled = (amount.milli_value() if is_cpu else amount.value()) * scale
+        if not 0 <= scaled <= AMOUNT_MAX:
             raise cell.error(column, f"is not an amount from 0 to {AMOUNT_MAX}")
-        return round(found * scale)
+        return round(scaled)
 
-    def _amounts(self, row: Row, part: _PodsOrNodes) -> dict[str, int]:
-        found: dict[str, int] = {}
-        if part.cpu is not None and self._text(row, part.cpu):
-            found["cpu"] = self._amount(row, part.cpu, mapped.CPU_UNITS, part.cpu.scale)
-        if part.memory is not None and self._text(row, part.memory):
-            scale = part.memory.scale
-            found["memory"] = self._amount(row, part.memory, mapped.BYTE_UNITS, scale)
-        if part.gpu is not None and self._text(row, part.gpu):
-            gpus = self._amount(row, part.gpu, mapped.GPU_UNITS, 1.0)
-            found |= {part.gpu.resource: gpus} if gpus else {}
-        for name, source in part.resources.items():
-            if self._text(row, source):
-                found[name] = self._amount(row, source, {}, source.scale)
-        return found
+    def _amounts(self, row: Row, columns: _ObjectColumns) -> dict[str, int]:
+        amounts: dict[str, int] = {}
+        if columns.cpu is not None and self._text(row, columns.cpu):
+            amounts["cpu"] = self._amount(row, columns.cpu, mapped.CPU_UNITS, columns.cpu.scale)
+        if columns.memory is not None and self._text(row, columns.memory):
+            scale = columns.memory.scale
+            amounts["memory"] = self._amount(row, columns.memory, mapped.BYTE_UNITS, scale)
+        if columns.gpu is not None and self._text(row, columns.gpu):
+            gpus = self._amount(row, columns.gpu, mapped.GPU_UNITS, 1.0)
+            amounts |= {columns.gpu.resource: gpus} if gpus else {}
+        for name, spec in columns.resources.items():
+            if self._text(row, spec):
+                amounts[name] = self._amount(row, spec, {}, spec.scale)
+        return amounts
 
-    def _labels(self, row: Row, part: _PodsOrNodes) -> dict[str, str]:
-        return {key: label_value(self._text(row, each)) for key, each in part.labels.items()}
+    def _labels(self, row: Row, columns: _ObjectColumns) -> dict[str, str]:
+        return {key: label_value(self._text(row, each)) for key, each in columns.labels.items()}
 
-    def _count(self, row: Row, source: mapped.NumberColumn | None, default: int = 1) -> int:
-        if source is None or not self._text(row, source):
+    def _count(self, row: Row, spec: mapped.NumberColumn | None, default: int = 1) -> int:
+        if spec is None or not self._text(row, spec):
             return default
-        cell, column = self._cell(row, source)
+        cell, column = self._cell(row, spec)
         return cell.count(column, COUNT_MAX)
 
     def _node(self, row: Row) -> None:
-        part = self.mapping.nodes
-        assert part is not None, "only called with nodes"
-        name = self._text(row, part.name) if part.name is not None else f"node-{row.line}"
-        zone = label_value(self._text(row, part.zone)) if part.zone is not None else ""
-        amounts, labels = self._amounts(row, part), tuple(self._labels(row, part).items())
+        columns = self.mapping.nodes
+        assert columns is not None, "only called with nodes"
+        name = self._text(row, columns.name) if columns.name is not None else f"node-{row.line}"
+        zone = label_value(self._text(row, columns.zone)) if columns.zone is not None else ""
+        amounts, labels = self._amounts(row, columns), tuple(self._labels(row, columns).items())
         if not any(amounts.values()):
             raise LeftOut("node without capacity")
-        count = self._count(row, part.count)
+        count = self._count(row, columns.count)
         for index in range(count):
             each = f"{name}-{index}" if count > 1 else name
             self.sink.add_node(object_name(each), amounts, zone=zone, labels=labels)
 
     def _pod(self, row: Row) -> None:
-        part = self.mapping.pods
-        name = self._text(row, part.name) if part.name is not None else f"row-{row.line}"
+        columns = self.mapping.pods
+        name = self._text(row, columns.name) if columns.name is not None else f"row-{row.line}"
         if not name:
             raise LeftOut("no name")
         if not self.sink.is_sampled(name):
             return
-        arrival_ms = self._time_ms(row, part.arrival)
+        arrival_ms = self._time_ms(row, columns.arrival)
         if arrival_ms is None:
             raise LeftOut("no arrival")
         if arrival_ms < 0:
             raise LeftOut("negative arrival")
-        duration_ms = self._duration_ms(row, part, arrival_ms)
-        count = self._count(row, part.count)
+        duration_ms = self._duration_ms(row, columns, arrival_ms)
+        count = self._count(row, columns.count)
         if not count:
             raise LeftOut("no pods")
-        pod_class = self._class(row, part)
+        pod_class = self._class(row, columns)
         self.sink.add_pods(object_name(name), count, pod_class, arrival_ms, duration_ms, row)
 
-    def _duration_ms(self, row: Row, part: mapped.PodsPart, arrival_ms: int) -> int:
-        found = None
-        if part.duration is not None:
-            found = self._time_ms(row, part.duration)
-        elif part.end is not None and (end_ms := self._time_ms(row, part.end)) is not None:
-            start_ms = self._time_ms(row, part.start) if part.start is not None else arrival_ms
+    def _duration_ms(self, row: Row, columns: mapped.PodColumns, arrival_ms: int) -> int:
+        duration_ms = None
+        if columns.duration is not None:
+            duration_ms = self._time_ms(row, columns.duration)
+        elif columns.end is not None and (end_ms := self._time_ms(row, columns.end)) is not None:
+            start_ms = (
+                self._time_ms(row, columns.start) if columns.start is not None else arrival_ms
+            )
             if start_ms is None:
                 raise LeftOut("never started")
-            found = end_ms - start_ms
-        if found is not None and found < 0:
+            duration_ms = end_ms - start_ms
+        if duration_ms is not None and duration_ms < 0:
             raise LeftOut("negative duration")
-        return NEVER_MS if found is None else found
+        return NEVER_MS if duration_ms is None else duration_ms
 
-    def _class(self, row: Row, part: mapped.PodsPart) -> int:
-        requests, labels = self._amounts(row, part), self._labels(row, part)
+    def _class(self, row: Row, columns: mapped.PodColumns) -> int:
+        requests, labels = self._amounts(row, columns), self._labels(row, columns)
         if not any(requests.values()):
             raise LeftOut("no request")
-        if part.class_ is not None:
-            labels[CLASS_LABEL] = label_value(self._text(row, part.class_))
+        if columns.class_ is not None:
+            labels[CLASS_LABEL] = label_value(self._text(row, columns.class_))
         priority = 0
-        if part.priority is not None and self._text(row, part.priority):
-            cell, column = self._cell(row, part.priority)
+        if columns.priority is not None and self._text(row, columns.priority):
+            cell, column = self._cell(row, columns.priority)
             priority = cell.integer(column)
             if abs(priority) > PRIORITY_MAX:
                 raise cell.error(column, f"is not within {PRIORITY_MAX}")
 
         def make() -> PodFacts:
-            return request_facts(part.namespace, requests, labels=labels, priority=priority)
+            return request_facts(columns.namespace, requests, labels=labels, priority=priority)
 
         key = (tuple(requests.items()), tuple(labels.items()), priority)
         return self.sink.pod_class(key, make)

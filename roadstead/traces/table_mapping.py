@@ -37,11 +37,11 @@ GpuUnit = Literal["count", "milli", "percent"]
 Name = Annotated[str, Field(min_length=1, max_length=1000)]
 
 
-class _Part(BaseModel):
+class _MappingModel(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class ColumnOrValue(_Part):
+class ColumnOrValue(_MappingModel):
     """A value from a column, or the same one for every row."""
 
     column: Name | None = None
@@ -95,7 +95,7 @@ class AmountColumn(ColumnOrValue):
     scale: float = Field(default=1.0, gt=0, allow_inf_nan=False)
 
 
-class _Sized(_Part):
+class _ObjectColumns(_MappingModel):
     """The keys that pods and nodes share. resources, labels: by resource name, by label key."""
 
     name: TextColumn | None = None
@@ -107,8 +107,8 @@ class _Sized(_Part):
     labels: dict[Name, TextColumn] = Field(default_factory=dict)
 
 
-class PodsPart(_Sized):
-    """Columns of the pods. The duration is given, or the difference of start and end."""
+class PodColumns(_ObjectColumns):
+    """Columns of the pods. The duration has a column, or is the difference of start and end."""
 
     arrival: TimeColumn
     duration: TimeColumn | None = None
@@ -119,29 +119,29 @@ class PodsPart(_Sized):
     namespace: Name = "table"
 
 
-class NodesPart(_Sized):
-    """Columns of the nodes, in a table of their own; without `file`, all are values."""
+class NodeColumns(_ObjectColumns):
+    """Columns of the table `file` of nodes; without `file`, all are values."""
 
     file: Name | None = None
     zone: TextColumn | None = None
 
     @model_validator(mode="after")
-    def _values_without_file(self) -> NodesPart:
-        if self.file is None and any(each.column is not None for each in sources_of(self)):
+    def _values_without_file(self) -> NodeColumns:
+        if self.file is None and any(each.column is not None for each in columns_of(self)):
             raise ValueError("wants file, the table of its columns, or values alone")
         return self
 
 
-def sources_of(part: PodsPart | NodesPart) -> Iterator[ColumnOrValue]:
-    """Yield the columns and values of a part."""
-    for value in (getattr(part, name) for name in type(part).model_fields):
+def columns_of(columns: PodColumns | NodeColumns) -> Iterator[ColumnOrValue]:
+    """Yield all columns and values of pods or nodes."""
+    for value in (getattr(columns, name) for name in type(columns).model_fields):
         if isinstance(value, dict):
             yield from value.values()
         elif isinstance(value, ColumnOrValue):
             yield value
 
 
-class TableFormat(_Part):
+class TableFormat(_MappingModel):
     """Format of the tables. null: cells that are empty."""
 
     delimiter: Annotated[str, Field(min_length=1, max_length=1)] = ","
@@ -149,13 +149,13 @@ class TableFormat(_Part):
     null: tuple[str, ...] = Field(default=("", "NULL", "null", "NA", "NaN", "nan", "None"))
 
 
-class TableMapping(_Part):
+class TableMapping(_MappingModel):
     """A whole mapping file."""
 
     api_version: Literal["roadstead.dev/v1"] = Field(alias="apiVersion")
     kind: Literal["TraceMapping"]
-    pods: PodsPart
-    nodes: NodesPart | None = None
+    pods: PodColumns
+    nodes: NodeColumns | None = None
     csv: TableFormat = Field(default_factory=TableFormat)
 
 
@@ -180,7 +180,7 @@ def read_mapping(path: Path) -> TableMapping:
 
 
 def _tuples(value: object) -> object:
-    """Return plain data with tuples for lists, which strict validation of frozen parts wants."""
+    """Return plain data with tuples for lists: strict validation accepts no list for a tuple."""
     if isinstance(value, list):
         return tuple(_tuples(each) for each in value)
     if isinstance(value, dict):

@@ -16,22 +16,23 @@ from roadstead.facts.node_list import NodeList
 from roadstead.fleet.trace import NEVER_MS, TIME_MAX_MS
 from roadstead.fleet.trace_frames import TracePods
 from roadstead.protocol.errors import InputError, cut_short
+from roadstead.traces.class_sampler import ClassSampler
 from roadstead.traces.rewriting import ReportProgress, WrittenTrace, moved_ends, write_changed
 from roadstead.traces.spool import Spool, SpooledPod
-from roadstead.traces.strata import Strata
 
 COPY_MARK = "x"
+"""Copies of NAME are NAME-x2, NAME-x3 and so on."""
 
 
 def sample(path: Path, out: Path, share: float, seed: int, report: ReportProgress) -> WrittenTrace:
     """Keep a share of the pods of each class, and all nodes."""
-    strata = Strata(share, seed)
+    sampler = ClassSampler(share, seed)
 
     def change(pods: TracePods) -> TracePods:
-        return pods.rows(np.flatnonzero(strata.choose(pods.pod_class)))
+        return pods.rows(np.flatnonzero(sampler.choose(pods.pod_class)))
 
     note = f"sample of {share:g}, seed {seed}"
-    return write_changed(path, out, note, change, report, chooses=True)
+    return write_changed(path, out, note, change, report, may_split_gangs=True)
 
 
 def shift(path: Path, out: Path, by_ms: int, report: ReportProgress) -> WrittenTrace:
@@ -61,7 +62,7 @@ def cut(
     """Keep the pods that arrive in [from, to), and let the trace start at `from`.
 
     running: also keep pods that arrived before `from` and still run then, if each starts when it
-    arrives; they arrive at the start and run for the rest of their time.
+    arrives; they arrive at the start and run for the remaining time.
     """
     end_ms = TIME_MAX_MS if to_ms is None else to_ms
 
@@ -69,8 +70,8 @@ def cut(
         arrives_inside = (pods.creation_ms >= from_ms) & (pods.creation_ms < end_ms)
         runs_at_start = np.zeros(len(pods), dtype=np.bool_)
         if running:
-            rest_ms = pods.creation_ms + pods.duration_ms - from_ms
-            still_runs = (pods.duration_ms == NEVER_MS) | (rest_ms > 0)
+            remaining_ms = pods.creation_ms + pods.duration_ms - from_ms
+            still_runs = (pods.duration_ms == NEVER_MS) | (remaining_ms > 0)
             runs_at_start = (pods.creation_ms < from_ms) & still_runs
         chosen = np.flatnonzero(arrives_inside | runs_at_start)
         return _moved(pods.rows(chosen), from_ms)
@@ -109,17 +110,24 @@ def scale(
     with closing(Spool()) as spool:
         copies = _Copies(rate, seed, spool)
 
-        def change_nodes(found: NodeList) -> Iterator[NodeFacts]:
-            return _scaled_nodes(found, nodes, seed)
+        def change_nodes(before: NodeList) -> Iterator[NodeFacts]:
+            return _scaled_nodes(before, nodes, seed)
 
         note = f"scaled by {nodes:g} (nodes) and {rate:g} (rate), seed {seed}"
         return write_changed(
-            path, out, note, copies.add_copies, report, change_nodes, copies.check, chooses=True
+            path,
+            out,
+            note,
+            copies.add_copies,
+            report,
+            change_nodes,
+            copies.check,
+            may_split_gangs=True,
         )
 
 
 def _copy_mark(names: tuple[str, ...] | list[str]) -> str:
-    """Return a mark of copies that no name has, so that a scaled trace can be scaled again."""
+    """Return "x" or, if a name contains "-x", "xx", …: a scaled trace may be scaled again."""
     mark = COPY_MARK
     while any(f"-{mark}" in name for name in names):
         mark += COPY_MARK
@@ -127,7 +135,7 @@ def _copy_mark(names: tuple[str, ...] | list[str]) -> str:
 
 
 def _scaled_nodes(nodes: NodeList, factor: float, seed: int) -> Iterator[NodeFacts]:
-    counts = _counts(Strata(factor % 1, seed), nodes.codes, factor)
+    counts = _counts(ClassSampler(factor % 1, seed), nodes.codes, factor)
     mark = _copy_mark(nodes.names)
     for node, count in zip(nodes, counts.tolist(), strict=True):
         for number in range(count):
@@ -135,12 +143,12 @@ def _scaled_nodes(nodes: NodeList, factor: float, seed: int) -> Iterator[NodeFac
             yield renamed_node(node, name)
 
 
-def _counts(strata: Strata, classes: NDArray[np.int32], factor: float) -> NDArray[np.int64]:
+def _counts(sampler: ClassSampler, classes: NDArray[np.int32], factor: float) -> NDArray[np.int64]:
     """Return how often each member occurs: floor(factor) times, and chosen members once more.
 
     So 2.25 makes two of each, and a third of every fourth member of a class.
     """
-    counts: NDArray[np.int64] = strata.choose(classes) + np.int64(math.floor(factor))
+    counts: NDArray[np.int64] = sampler.choose(classes) + np.int64(math.floor(factor))
     return counts
 
 
@@ -149,7 +157,7 @@ class _Copies:
 
     def __init__(self, factor: float, seed: int, spool: Spool) -> None:
         self._factor, self._spool = factor, spool
-        self._strata = Strata(factor % 1, seed)
+        self._sampler = ClassSampler(factor % 1, seed)
         self._random = np.random.Generator(np.random.PCG64([seed, 1]))
         self._last_ms = 0
         self._mark = ""
@@ -157,28 +165,30 @@ class _Copies:
     def add_copies(self, pods: TracePods) -> TracePods:
         """Return the pods of a chunk with their copies, each before its original."""
         self._mark = self._mark or _copy_mark(pods.names)
-        counts = _counts(self._strata, pods.pod_class, self._factor)
+        counts = _counts(self._sampler, pods.pod_class, self._factor)
         before_ms = np.concatenate([[self._last_ms], pods.creation_ms[:-1]])
         self._last_ms = int(pods.creation_ms[-1]) if len(pods) else self._last_ms
         rows = np.repeat(np.arange(len(pods)), counts)
-        # 1, 2, … within the copies of a pod; the last one is the original.
+        # 1, 2, … within the copies of a pod; the last one is the pod itself.
         number = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts) + 1
-        original = number == counts[rows]
-        found = pods.rows(rows)
+        is_original = number == counts[rows]
+        repeated = pods.rows(rows)
         gap_ms = np.maximum(pods.creation_ms - before_ms, 0)[rows]
+        # How much earlier than the pod a copy arrives.
         early_ms = np.floor(self._random.random(len(rows)) * (gap_ms + 1)).astype(np.int64)
-        early_ms = np.where(original, 0, np.minimum(early_ms, gap_ms))
-        creation_ms = found.creation_ms - early_ms
-        ends_ms = moved_ends(found.deletion_ms, -early_ms)
+        early_ms = np.where(is_original, 0, np.minimum(early_ms, gap_ms))
+        creation_ms = repeated.creation_ms - early_ms
+        ends_ms = moved_ends(repeated.deletion_ms, -early_ms)
         suffixes = [
-            "" if is_original else f"-{self._mark}{count + 1}"
-            for is_original, count in zip(original.tolist(), number.tolist(), strict=True)
+            "" if unchanged else f"-{self._mark}{count + 1}"
+            for unchanged, count in zip(is_original.tolist(), number.tolist(), strict=True)
         ]
-        names = tuple(map(str.__add__, found.names, suffixes))
-        uids = tuple(map(str.__add__, found.uids, suffixes))
+        names = tuple(map(str.__add__, repeated.names, suffixes))
+        uids = tuple(map(str.__add__, repeated.uids, suffixes))
         if self._factor > 1:
             self._spool.add_pods([SpooledPod(name, 0, 0, 0, 0) for name in names])
-        copies = TracePods(names, uids, found.pod_class, creation_ms, ends_ms, found.duration_ms)
+        duration_ms = repeated.duration_ms
+        copies = TracePods(names, uids, repeated.pod_class, creation_ms, ends_ms, duration_ms)
         # Only the copies of one pod must be sorted: those of the next pod are never earlier.
         return copies.rows(np.lexsort((creation_ms, rows)))
 

@@ -153,6 +153,12 @@ def test_patterns_that_re2_does_not_know_are_refused(pattern: str) -> None:
     assert "invalid matches argument" in compile_error(f'"a".matches(r"{pattern}")')
 
 
+def test_half_of_a_surrogate_pair_is_searched_as_the_replacement_character() -> None:
+    assert evaluate('"a\ud800b".matches("^a\ufffdb$")') is True
+    assert evaluate('"a\ud800b".find("b") == "b"') is True
+    assert evaluate('"a\ud800b".findAll("[ab]") == ["a", "b"]') is True
+
+
 def test_copies_of_macros_are_bounded() -> None:
     chain = "optional.of(1)" + ".optMap(x, x + 1)" * 200
 

@@ -117,6 +117,12 @@ def test_patterns_are_those_of_re2() -> None:
         compile_regex("[")
 
 
+@pytest.mark.parametrize("method", ["hasValue", "isLoopback", "getHost", "masked", "major"])
+def test_null_has_no_methods_although_the_checker_accepts_it(method: str) -> None:
+    error = f"no such overload: {method}(null_type)"
+    assert evaluate(f"type(null.{method}()) == int") == error
+
+
 def test_durations_and_times() -> None:
     assert parse_duration("1h1.5s") == DurationValue(3_601_500_000_000)
     assert parse_duration("-0") == DurationValue(0)
@@ -127,10 +133,15 @@ def test_durations_and_times() -> None:
     moment = parse_timestamp("2024-02-29T12:34:56.5+02:00")
     assert moment is not None
     assert timestamp_text(moment) == "2024-02-29T12:34:56.5+02:00"
+    # Go accepts offsets of up to 24 hours and 60 minutes; Python's `timezone` does not.
+    far = parse_timestamp("2024-02-29T12:00:00+24:60")
+    assert far is not None
+    assert timestamp_text(far) == "2024-02-29T12:00:00+25:00"
     holds(
         'timestamp("2024-01-01T00:00:00Z") + duration("24h") == timestamp("2024-01-02T00:00:00Z")',
         'timestamp("2024-02-29T12:00:00Z").getHours("America/New_York") == 7',
         'timestamp("2024-02-29T12:00:00Z").getHours("-08:00") == 4',
+        'timestamp("2024-02-29T12:00:00Z").getHours("25:00") == 13',
     )
     assert evaluate('timestamp(0).getHours("No/Where") == 1') == "unknown time zone No/Where"
 

@@ -199,6 +199,14 @@ def test_it_is_refused_with_object_field_value_and_rule(document, field, rule):
     assert len(str(caught.value)) < 1000
 
 
+def test_too_many_counters_are_refused_with_their_number():
+    sets = [{"name": name, "counters": {f"m{n}": TEN for n in range(17)}} for name in ("s", "t")]
+    with pytest.raises(InputError) as caught:
+        read(a_slice(sharedCounters=sets))
+
+    assert caught.value.value == '"34"'
+
+
 @pytest.mark.parametrize(
     "document",
     [

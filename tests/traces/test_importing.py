@@ -178,9 +178,9 @@ def test_events_are_grouped_by_instance_and_sorted_by_time():
 
 def test_values_are_kept_by_name():
     spool = Spool()
-    assert spool.put("a", 1)
-    assert not spool.put("a", 2)
-    assert (spool.get("a"), spool.get("b")) == (1, None)
+    assert spool.put_number("a", 1)
+    assert not spool.put_number("a", 2)
+    assert (spool.number_of("a"), spool.number_of("b")) == (1, None)
 
 
 def test_a_full_disk_is_reported_with_a_remedy(monkeypatch):

@@ -131,6 +131,7 @@ def test_wrong_fields_are_refused_by_object_and_name(read, changes, text):
         (f'[{JOB}, {{"b"', "object 2: is not JSON, or cut short"),
         (f"[{JOB} {JOB}]", "object 2: lacks a comma before it"),
         (f"[{JOB}]]", "has text after the end of its array"),
+        (f"[{JOB}]é", "has text after the end of its array"),
         ("[5]", "object 1: 5 is not an object"),
         ('[{"a": Infinity}]', "object 1: is not JSON, or cut short"),
         (f"[{'[' * 100_000}", "object 1: is nested too deep"),

@@ -222,6 +222,12 @@ def test_units_within_cells_are_checked(read):
     assert "line 2: at:" in read("at,mem\nyesterday,5\n", pods, refused=True)
 
 
+def test_a_quantity_is_checked_after_it_is_scaled(read):
+    memory = {"column": "mem", "unit": "quantity", "scale": 1e300}
+    pods = {"arrival": {"column": "at"}, "memory": memory}
+    assert 'line 2: mem: "1Gi" is not an amount' in read("at,mem\n1,1Gi\n", pods, refused=True)
+
+
 def test_wrong_rows_are_left_out_on_request(read, imported):
     read("id,at,for,cpus,mem\na,soon,1,1,1\nb,1,1,1,1\n", options={"on_error": "skip"})
     assert imported.left_out == {"at is not a number": 1}

@@ -4,14 +4,14 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roadstead.traces.strata import Strata
+from roadstead.traces.class_sampler import ClassSampler
 
 CHUNKS = st.lists(st.lists(st.integers(0, 6), max_size=40), max_size=6)
 
 
 def chosen(chunks, share, seed):
-    strata = Strata(share, seed)
-    return [strata.choose(np.array(chunk, dtype=np.int32)) for chunk in chunks]
+    sampler = ClassSampler(share, seed)
+    return [sampler.choose(np.array(chunk, dtype=np.int32)) for chunk in chunks]
 
 
 @given(CHUNKS, st.floats(0.0, 1.0), st.integers(0, 9))
