@@ -85,7 +85,7 @@ class CacheStore:
             assumed=unconfirmed - asked,
             asked=asked,
             added=len(present) - unconfirmed,
-            aside=self.placements.uncounted,
+            on_unknown_nodes=self.placements.uncounted,
         )
 
     def snapshot(self) -> list[Delta]:

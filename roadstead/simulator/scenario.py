@@ -109,8 +109,9 @@ class Durations(Protocol):
 class PodTemplatePlan:
     """The pod template of a controller; a rollout replaces it by another.
 
-    name_prefix: of the pods' names, without the last dash. facts: of every pod; for a StatefulSet
-    `ordinals` has those of each ordinal from the first on; for a DaemonSet `daemon` adds the node.
+    name_prefix: of the pods' names, without the last dash. facts: of every pod. A pod of a
+    StatefulSet has those of its ordinal in place of them. ordinals: facts of each ordinal, from
+    `first_ordinal` on. A DaemonSet adds the node to the facts (`ControllerPlan.pod_on_node`).
     """
 
     name_prefix: str
@@ -178,7 +179,9 @@ class ControllerPlan:
         # Controllers of two kinds may have the same name, but no two pods may.
         return unique_suffix(number * len(_SUFFIXED_KINDS) + _SUFFIXED_KINDS.index(self.kind))
 
-    def daemon(self, template: int, node: NodeFacts, number: int) -> tuple[str, PodFacts] | None:
+    def pod_on_node(
+        self, template: int, node: NodeFacts, number: int
+    ) -> tuple[str, PodFacts] | None:
         """Return name and facts of a DaemonSet's pod on a node; None if it runs none there."""
         found = self.templates[template]
         if not should_run(found.facts, node):

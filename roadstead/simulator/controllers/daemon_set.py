@@ -128,7 +128,7 @@ class DaemonSetCore(ControllerCore):
 
     def _new_pod(self, node: NodeFacts) -> NewPod:
         number = self.created_pods
-        found = self.plan.daemon(self.template, node, number)
+        found = self.plan.pod_on_node(self.template, node, number)
         assert found is not None, f"{self.subject} does not run on {node.name}"
         name, facts = found
         self._node_of[number] = node.name

@@ -97,14 +97,14 @@ class Evictions:
         drain = self._drains.get(name, cause)
         if drain is None:
             return
-        attempted = self._drains.attempt(drain, self._count_or_refuse, self.world.now_us)
-        for uid in attempted.evicted:
+        tried = self._drains.try_evictions(drain, self._count_or_refuse, self.world.now_us)
+        for uid in tried.evicted:
             yield from self._evict(self.world.pods[uid], f"from {name}, for its drain")
-        for uid, reason in attempted.refused:
+        for uid, reason in tried.refused:
             yield Note("eviction refused", uid, reason)
 
     def _count_or_refuse(self, uid: str) -> str | None:
-        """Count a pod as evicted, or return why its eviction is refused; see `Drains.attempt`."""
+        """Count a pod as evicted, or return why that is refused; see `Drains.try_evictions`."""
         pod = self.world.pods[uid]
         if pod.state is LifeState.TERMINATING:
             return None
