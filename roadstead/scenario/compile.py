@@ -88,6 +88,7 @@ def manifest_places(file: ScenarioFile) -> Iterator[tuple[str, list[str]]]:
         if isinstance(entry, ManifestFleet):
             at, names = ("fleet", number, "manifests"), entry.manifests
             place = join_path("", at)
+            # Copies of the files in the folder of a run, which is played again.
             if place in file.stored:
                 yield place, [str(path) for path in file.stored[place]]
                 continue
@@ -104,7 +105,8 @@ def manifest_places(file: ScenarioFile) -> Iterator[tuple[str, list[str]]]:
 class _Compilation:
     """The state of one compilation.
 
-    plugins: those of users, by name. traces: by resolved path, each read once.
+    plugins: those of users, by name. traces: by resolved path, each read once. devices: by the same
+    paths, of traces whose GPUs are devices. slices: of the nodes that the fleet takes from traces.
     """
 
     file: ScenarioFile
@@ -112,10 +114,7 @@ class _Compilation:
     configs: tuple[SchedulerConfigText, ...]
     traces: dict[Path, Trace] = field(default_factory=dict)
     devices: dict[Path, DevicesFacts] = field(default_factory=dict)
-    """Of traces whose GPUs are devices."""
-
     slices: list[SliceFacts] = field(default_factory=list)
-    """ResourceSlices of the nodes that the fleet takes from traces."""
 
     def plan(self) -> CompiledScenario:
         scenario = self.file.scenario
@@ -172,7 +171,10 @@ class _Compilation:
         )
 
     def _has_served_resources(self) -> bool:
-        """Whether device claims are created for extended resources that pods request."""
+        """Whether claims of devices are created for the extended resources that pods request.
+
+        Such a resource is *served* by devices: a DeviceClass names it.
+        """
         # Without the gate such pods have no claims, and pods without claims are decided faster.
         return self._gates().extended_resource
 

@@ -99,9 +99,9 @@ class Templates:
     A lifecycle (`PodLifecycle`) is how long a pod tolerates NoExecute taints, and its grace period.
 
     cluster: the objects by which pods are admitted. grace_us: grace period of pods whose template
-    sets none. tolerated_us: duration of the tolerations that the API server adds. served: extended
-    resources that device classes provide. notes: what was left out of templates, in words, each
-    once (as keys).
+    sets none. tolerated_us: duration of the tolerations of not-ready and unreachable nodes, which
+    the API server adds. served: extended resources that a DeviceClass names: devices are allocated
+    for them. notes: what was left out of templates, in words, each once (as keys).
     """
 
     def __init__(
@@ -196,9 +196,9 @@ class Templates:
                 )
         for index, claim in enumerate(admitted.spec.resource_claims):
             name = claim.resource_claim_template_name
-            # `create` writes a status for each claim whose template it found.
-            found = {each.name for each in admitted.status.resource_claim_statuses}
-            if name is not None and claim.name not in found:
+            # `create` writes a status for each claim whose template exists.
+            with_template = {each.name for each in admitted.status.resource_claim_statuses}
+            if name is not None and claim.name not in with_template:
                 problem = "names no ResourceClaimTemplate of the cluster"
                 where = f"spec.resourceClaims[{index}].resourceClaimTemplateName"
                 obj, value = name_in_errors(pod), cut_short(name)
@@ -230,7 +230,7 @@ class Templates:
         return self.intern(facts)
 
     def intern(self, facts: PodFacts) -> PodFacts:
-        """Return the object that is kept for all facts equal to these."""
+        """Return the object that is used for all facts equal to these."""
         return self._pool.intern(facts)
 
     def lifecycle_of(self, pod: Pod, grace_us: int | None = None) -> PodLifecycle:
@@ -264,6 +264,7 @@ class Templates:
         if seconds is None:
             tolerated_us = NEVER_US
         elif is_default_toleration(toleration):
+            # Added by the API server; its duration is a setting of the scenario.
             tolerated_us = self._tolerated_us
         else:
             # A negative number evicts at once, as 0 does.

@@ -106,10 +106,11 @@ class Engine:
         # Not carried out yet, each with the component that returned it.
         self._commands: deque[tuple[Component, Command]] = deque()
         self._queue_wakes_us = NO_WAKE_US
-        # Whether a timer of the queue is over; the next batch that begins handles it.
+        # With a delay: a timer of the queue is over; the next batch that begins handles it.
         self._is_queue_due = False
         self._failed = FailedAttempts(self.simulated_pods.by_uid, recorder)
-        # Of pods whose names are reused: how many had a UID, not counting the number at its end.
+        # By namespace/name, for pods whose names are reused: how many pods have had the name. From
+        # the second one on, their UIDs end with a number.
         self._names_used: Counter[str] = Counter()
         devices = scenario.cluster.devices
         self._has_claims = bool(devices.slices or devices.claims)
@@ -148,8 +149,8 @@ class Engine:
         """Play the scenario to its horizon, once.
 
         on_progress: called at the start and then once per WORK_PER_PROGRESS, also within a step,
-        for progress and limits. until_us: stop there, after all events of that time, without the
-        last sample.
+        for progress and limits. until_us: stop there, after all events of that time, and without
+        the sample that is made at the horizon.
         """
         self._on_progress = on_progress
         with gc_tuned():
@@ -275,7 +276,7 @@ class Engine:
         return pod
 
     def _place(self, pod: SimulatedPod) -> bool:
-        """Decide a new pod immediately, if nothing waits before it; return whether it fits."""
+        """Decide a new pod immediately, if nothing waits before it; return whether it is placed."""
         delay = self._delay
         if delay is not None:
             if delay.is_busy:

@@ -196,7 +196,8 @@ class TableRecorder(Recorder):
 def _claims(facts: PodFacts) -> list[str]:
     """Return the names of the claims of a class's pods; a star is the name of the pod.
 
-    Claims for extended resources are left out, and those that a pod does not need.
+    Claims for extended resources are left out, and those that a pod does not need (`generated` is
+    ""). `claim_name` and `generated` are None for a claim that is created with each pod.
     """
     return [
         each.claim_name or each.generated or f"*-{each.name}"

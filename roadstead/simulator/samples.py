@@ -102,7 +102,9 @@ def _zone_rows(world: RecordedWorld) -> Iterator[SampleRow]:
     """Yield the amounts of each resource, for the fleet and by zone, and running pods by zone."""
     table, typical = world.cluster.table, world.simulated_pods.typical(TYPICAL_CLASSES)
     columns, rows = table.columns, slice(0, len(table))
+    # So that the columns have a row for each resource that any class requests.
     columns.fit_resources()
+    # A resource is addressed by its index in this list, its code.
     names = table.resource_names
     allocatable, requested = columns.allocatable[:, rows], columns.requested[:, rows]
     free: I64 = np.maximum(allocatable - requested, 0)
@@ -112,15 +114,16 @@ def _zone_rows(world: RecordedWorld) -> Iterator[SampleRow]:
     running = _running(world)
     zones = columns.zone[rows]
     # Zones, each with a mask of its nodes.
-    parts = [(WHOLE_FLEET, np.ones(len(zones), dtype=np.bool_))]
-    known: dict[str, Bools] = {}
+    masks = [(WHOLE_FLEET, np.ones(len(zones), dtype=np.bool_))]
+    mask_of: dict[str, Bools] = {}
+    # `columns.zone` has indices into `columns.zones.values`.
     for code in np.unique(zones):
         name = zone_text(columns.zones.values[code])
         # A zone without a region may have the name of a region without zones.
-        known[name] = known.get(name, False) | (zones == code)
-    known.pop("", None)
-    parts += sorted(known.items())
-    for zone, mask in parts:
+        mask_of[name] = mask_of.get(name, False) | (zones == code)
+    mask_of.pop("", None)
+    masks += sorted(mask_of.items())
+    for zone, mask in masks:
         if zone:
             yield zone, "running", "", float(running[mask].sum())
         largest_pod = largest.amounts(mask)

@@ -36,7 +36,7 @@ DEFAULT_ROLLOUT_BOUND: Final = Share(basis_points=2_500)
 class TimedToleration:
     """A toleration of NoExecute taints, with the time for which it holds.
 
-    operator, effect: as in `Toleration`. tolerated_us: NEVER_US for ever, 0 evicts immediately.
+    operator: Equal or Exists. tolerated_us: NEVER_US for ever, 0 evicts immediately.
     """
 
     key: str
@@ -140,7 +140,7 @@ class ControllerPlan:
     max_surge, max_unavailable: of rollouts. recreates: the strategy Recreate of a Deployment, whose
     rollout begins when all old pods are gone. updates_on_delete: the strategy OnDelete, whose
     rollout deletes no pods. min_ready_us: how long a pod runs before it is available. parallelism,
-    backoff_limit: of a Job. failing: the part of a Job's pods that fail, 0 to 1.
+    backoff_limit: of a Job. failing: the probability that a pod of a Job fails.
     """
 
     index: int
@@ -209,8 +209,8 @@ class ControllerTimings:
     node_monitor_grace_us: how long a node may be silent before it is not ready. eviction_per_s:
     --node-eviction-rate, nodes tainted per second in a zone. secondary_eviction_per_s: the same in
     an unhealthy zone. unhealthy_zone_basis_points: --unhealthy-zone-threshold, the part of the
-    nodes that are not ready from which on a zone is unhealthy. large_cluster_nodes: an unhealthy
-    zone with no more nodes has rate 0.
+    nodes (in hundredths of a percent) that are not ready from which on a zone is unhealthy.
+    large_cluster_nodes: an unhealthy zone with no more nodes has rate 0.
     """
 
     node_monitor_grace_us: int

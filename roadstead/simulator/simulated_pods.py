@@ -95,10 +95,10 @@ class SimulatedPod:
     number: of the pod in its run, in the order of creation. source, controller: index in
     `CompiledScenario.sources` or `.controllers` of what created it, -1 otherwise. duration_us: how
     long it runs, NEVER_US until it is deleted. grace_us: time from a graceful deletion to its end.
-    ordinal: its number at its controller. attempts: how often a scheduler tried it. ends_as: how it
-    ended, or will end if nothing else happens. preemptor: key of the pod for which it was
-    preempted. no_execute: see `PodLifecycle`. due_us: when its duration or grace period is over,
-    NEVER_US if that is not planned.
+    ordinal: its number at its controller. history: its last transitions, for errors. attempts: how
+    often a scheduler tried it. ends_as: how it ended, or will end if nothing else happens.
+    preemptor: key of the pod for which it was preempted. no_execute: see `PodLifecycle`. due_us:
+    when its duration or grace period is over, NEVER_US if that is not planned.
     """
 
     number: int

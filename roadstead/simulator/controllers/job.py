@@ -25,7 +25,9 @@ BACKOFF_MAX_US: Final = 600 * SECOND_US
 class JobCore(ControllerCore):
     """A Job.
 
-    succeeded, failed: number of pods so far. failed_since_success: failures after the last success.
+    replicas: its completions. succeeded, failed: number of pods so far. failed_since_success:
+    failures after the last success. `_wakes_us`: the end of the backoff for which a `WakeAt` was
+    returned last.
     """
 
     replaces_at_once = True

@@ -65,7 +65,8 @@ class _Budget:
         ):
             return min_available.count
         expected = self._expected(now_us)
-        # As upstream, pods of no controller with replicas are not counted in the expected number.
+        # As upstream, only controllers with replicas have an expected number of pods: without one,
+        # a percentage cannot be resolved.
         if not expected or (max_unavailable is None and min_available is None):
             return None
         if max_unavailable is not None:

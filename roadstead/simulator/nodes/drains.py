@@ -32,7 +32,7 @@ class Drain:
     cause: what began it, such as an occurrence of a scenario's node event (`marks.Cause`).
     waiting: UIDs of pods to evict, in order. leaving: of pods that terminate. reported: of pods
     whose refusal was returned in an `EvictionTry`. tried_us: time of the last try. planned_us: of
-    the next one, -1 if none was planned.
+    the next one that `Evictions` planned, -1 if it planned none.
     """
 
     node: str

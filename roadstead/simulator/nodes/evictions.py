@@ -65,9 +65,10 @@ class Evictions:
     def evict_from(
         self, pods: Iterable[SimulatedPod], taints: tuple[Taint, ...]
     ) -> Iterator[Command]:
-        """Evict pods of a node now, or plan it, by the node's NoExecute taints.
+        """Evict the pods of a node that do not tolerate its NoExecute taints.
 
-        Plans for pods that tolerate the taints are cancelled.
+        The eviction of a pod that tolerates them for a time is planned; that of a pod that
+        tolerates them for ever is cancelled, if it was planned.
         """
         now_us = self.world.now_us
         remaining = [each for each in pods if each.state is not LifeState.TERMINATING]

@@ -99,7 +99,11 @@ class ZoneChange:
 
 @dataclass(slots=True)
 class _Node:
-    """A node. is_counted: in the state of its zone. is_tainted: with NoExecute."""
+    """A node.
+
+    is_counted: in the state of its zone. history: its last transitions, for errors. is_tainted:
+    with NoExecute.
+    """
 
     zone: str
     is_counted: bool
@@ -111,7 +115,10 @@ class _Node:
 
 @dataclass(slots=True)
 class _Zone:
-    """A zone. nodes, not_ready: numbers of counted nodes. queue: names of nodes to taint."""
+    """A zone. nodes, not_ready: numbers of counted nodes.
+
+    queue: names of the nodes that wait for the NoExecute taint, in order.
+    """
 
     rate: EvictionRate
     state: ZoneState = ZoneState.NORMAL
