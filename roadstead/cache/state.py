@@ -43,8 +43,9 @@ class ClusterState:
     ) -> ClusterState:
         """Return the state of a cluster without nodes.
 
-        storage: its claims. binding, awaits_commits: see `CacheVolumes`. partitions: number of node
-        partitions.
+        storage: its claims. binding: the profiles whose pods bind claims. awaits_commits: this
+        state replaces that of a lost cache, so changes of claims by earlier commits follow
+        (`CacheVolumes.load`). partitions: number of node partitions.
         """
         store = TableStore()
         return ClusterState(

@@ -22,8 +22,8 @@ class CacheVolumes:
     """Claims and volumes, including bindings of assumed pods. log: all changes, in order.
 
     storage: the cluster's claims, of which this object is the only writer. binding: the profiles
-    whose pods bind claims. awaits_commits: this object replaces another one, so that `load` will
-    bring the changes of commits until now.
+    whose pods bind claims. awaits_commits: this object replaces that of a lost cache, and `load`
+    has not been called yet with the changes of earlier commits.
     """
 
     def __init__(
@@ -31,7 +31,8 @@ class CacheVolumes:
     ) -> None:
         self.log: list[StorageChange] = []
         self.awaits_commits = awaits_commits
-        # UIDs of pods that ended, and deallocated claims, in order, from before `load`.
+        # Calls of `release` and `deallocate` from before `load`, in order, which `load` repeats:
+        # the commits may have bound these claims. Each is (UIDs of pods that ended, claims).
         self._early: list[tuple[Sequence[str], Sequence[tuple[str, str]]]] = []
         self.assumed_claims = AssumedClaims(storage)
         self._binding = binding
@@ -41,6 +42,7 @@ class CacheVolumes:
 
         Nothing without claims to bind, for a profile that binds none, and for an unknown node.
         """
+        # Without the claims that no plugin of the pod's profile binds.
         pod = self._binding.keep_bound_claims(pod)
         if not pod.may_bind_claims or node is None:
             return NOTHING_RESERVED

@@ -160,10 +160,10 @@ class TraceReader:
         self._digest.update(frame_type + content)
         return frame_type, content
 
-    def _decoded(self, frame_class: type[T], content: bytes, expected: bool = True) -> T:
-        """Decode a frame. expected: whether the frame has the type of this dataclass."""
+    def _decoded(self, frame_class: type[T], content: bytes, is_of_type: bool = True) -> T:
+        """Decode a frame. is_of_type: whether its type byte is that of the dataclass."""
         try:
-            if not expected:
+            if not is_of_type:
                 raise CodecError(f"no {frame_class.__name__}")
             return from_wire(frame_class, unpack(content))
         except CodecError as error:

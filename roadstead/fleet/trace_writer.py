@@ -168,8 +168,8 @@ def joined(chunks: Sequence[TracePods], uid: Callable[[str, int], str]) -> Trace
         uids = tuple(text for each in chunks for text in uids_of(each, uid))
 
     def column(name: str) -> NDArray[np.int64]:
-        parts = [getattr(each, name) for each in chunks]
-        return np.concatenate(parts) if parts else np.empty(0, np.int64)
+        columns = [getattr(each, name) for each in chunks]
+        return np.concatenate(columns) if columns else np.empty(0, np.int64)
 
     return TracePods(
         tuple(name for each in chunks for name in each.names),

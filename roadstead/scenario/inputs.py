@@ -42,6 +42,7 @@ class FileDigests:
 
     def of(self, file: ScenarioFile) -> Iterator[InputDigest]:
         """Yield the digests of the files of a scenario that no earlier one has. InputError."""
+        # The files that the document names, except manifests.
         for path in dict.fromkeys(file.named.values()):
             if self._is_new(path):
                 yield InputDigest(file.name_of(path), digest_of_file(path).sha256)
@@ -63,10 +64,10 @@ def input_files(file: ScenarioFile) -> Iterator[tuple[str, Path]]:
     Manifests are in the order in which they are read, each once. Raises InputError.
     """
     yield from file.named.items()
-    seen: set[str] = set()
+    yielded: set[str] = set()
     for place, paths in manifest_places(file):
         for source, _ in read_texts(paths, stdin=io.BytesIO(b"")):
             real = os.path.realpath(source)
-            if real not in seen:
-                seen.add(real)
+            if real not in yielded:
+                yielded.add(real)
                 yield place, Path(source)

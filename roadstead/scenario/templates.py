@@ -78,14 +78,14 @@ class TemplateObject:
         """Return a number or percentage of the document. InputError for anything else."""
         value = self.value_at(path)
         try:
-            found = percentage(value)
+            share = percentage(value)
         except ValueError as error:
             raise self._refusal(path, str(error)) from error
-        if isinstance(found, Percentage) or found is None:
-            return found
-        if type(found) is not int or not 0 <= found <= SHARE_MAX:
+        if isinstance(share, Percentage) or share is None:
+            return share
+        if type(share) is not int or not 0 <= share <= SHARE_MAX:
             raise self._refusal(path, f"must be a percentage, or a number from 0 to {SHARE_MAX}")
-        return found
+        return share
 
     def _refusal(self, path: Sequence[str], problem: str) -> InputError:
         field, value = ".".join(path), cut_short(self.value_at(path))
@@ -133,11 +133,11 @@ class Templates:
         if not isinstance(template, str):
             return self._inline(at, template)
         path = self._file.existing_file(at, template)
-        found = self._by_path.get(str(path))
-        if found is None:
+        parsed = self._by_path.get(str(path))
+        if parsed is None:
             text = read_bytes(path, MAX_TEXT_BYTES)
-            found = self._by_path[str(path)] = self._one_object(text, str(path), is_strict=False)
-        return found
+            parsed = self._by_path[str(path)] = self._one_object(text, str(path), is_strict=False)
+        return parsed
 
     def _inline(self, at: KeyPath, template: Mapping[str, object]) -> TemplateObject:
         """Read a template without a kind as a Pod; a Pod without a name is named "pod"."""
@@ -171,9 +171,9 @@ class Templates:
             problem = f"holds {len(objects)} objects with a pod template (want one)"
             raise InputError(problem, source=source)
         self.notes |= dict.fromkeys(f"Left out: {each}" for each in manifests.unknown)
-        ((found, template),) = objects
-        document = _document_of(text, source, type(found).__name__)
-        return TemplateObject(found, template, source, document, _grace_us(document))
+        ((manifest, template),) = objects
+        document = _document_of(text, source, type(manifest).__name__)
+        return TemplateObject(manifest, template, source, document, _grace_us(document))
 
     def compile(self, pod: Pod, template: TemplateObject) -> tuple[PodFacts, PodLifecycle]:
         """Admit a pod as `roadstead schedule` does, and compile it.
@@ -273,21 +273,23 @@ class Templates:
         return TimedToleration(toleration.key, operator, toleration.value, tolerated_us)
 
 
-def template_of(found: ApiObject) -> PodTemplate:
+def template_of(manifest: ApiObject) -> PodTemplate:
     """Return the pod template of a workload; of a pod, one with its own labels and spec."""
-    if isinstance(found, Pod):
-        own = TemplateMeta(labels=found.metadata.labels, annotations=found.metadata.annotations)
+    if isinstance(manifest, Pod):
+        own = TemplateMeta(
+            labels=manifest.metadata.labels, annotations=manifest.metadata.annotations
+        )
         # Without the tolerations of not-ready and unreachable nodes that were added when the pod
         # was read. They are added again to each pod: with a duration by the API server, without one
         # by the controller of a daemon set.
         tolerations = tuple(
-            each for each in found.spec.tolerations if not is_default_toleration(each)
+            each for each in manifest.spec.tolerations if not is_default_toleration(each)
         )
-        spec = found.spec.model_copy(update={"tolerations": tolerations})
+        spec = manifest.spec.model_copy(update={"tolerations": tolerations})
         return PodTemplate(metadata=own, spec=spec)
-    if isinstance(found, CronJob):
-        return found.spec.job_template.spec.template
-    template = found.spec.template  # type: ignore[attr-defined]
+    if isinstance(manifest, CronJob):
+        return manifest.spec.job_template.spec.template
+    template = manifest.spec.template  # type: ignore[attr-defined]
     assert isinstance(template, PodTemplate)
     return template
 

@@ -71,24 +71,24 @@ class RunMetrics:
         utilization, fragmentation: sums over the samples, as parts of the allocatable amount.
         """
         all_us = [wait_us for waits_us in self._waits_us.values() for wait_us in waits_us]
-        found = {
+        metrics = {
             "placed_share": len(all_us) / self._pods if self._pods else 0.0,
             "pending": float(self._pending),
             "pending_pod_hours": self._pending_us / HOUR_US,
             **_waits(all_us, ""),
         }
-        found |= {str(each): float(self._endings[str(each)]) for each in COUNTED_ENDINGS}
-        found["plugin_errors"] = float(self._plugin_errors)
+        metrics |= {str(each): float(self._endings[str(each)]) for each in COUNTED_ENDINGS}
+        metrics["plugin_errors"] = float(self._plugin_errors)
         for (metric, resource), total in sorted(self._sums.items()):
             if metric == "allocatable" and total:
                 requested = self._sums.get(("requested", resource), 0.0)
-                found[f"utilization {resource}"] = requested / total
+                metrics[f"utilization {resource}"] = requested / total
                 fragments = self._sums.get(("fragmentation", resource))
                 if fragments is not None:
-                    found[f"fragmentation {resource}"] = fragments / total
+                    metrics[f"fragmentation {resource}"] = fragments / total
         for owner in sorted(self._waits_us):
-            found |= _waits(self._waits_us[owner], f" {owner}")
-        return found
+            metrics |= _waits(self._waits_us[owner], f" {owner}")
+        return metrics
 
 
 def _waits(waits_us: list[int], suffix: str) -> dict[str, float]:

@@ -65,10 +65,10 @@ def run_plan(scenario: CompiledScenario, variant: Variant) -> RunPlan:
 
 def components_of(scenario: CompiledScenario, seed: int) -> tuple[Component, ...]:
     """Return the components that a scenario needs, in the order in which they react."""
-    found: list[Component] = []
-    found += [Controllers(scenario.controllers, seed)] if scenario.controllers else []
-    found += [NodeLifecycle(scenario, seed)] if needs_node_lifecycle(scenario) else []
-    return tuple(found)
+    components: list[Component] = []
+    components += [Controllers(scenario.controllers, seed)] if scenario.controllers else []
+    components += [NodeLifecycle(scenario, seed)] if needs_node_lifecycle(scenario) else []
+    return tuple(components)
 
 
 def build_engine(

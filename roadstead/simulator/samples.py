@@ -193,15 +193,15 @@ def _median_requests(typical: Sequence[tuple[PodFacts, int]]) -> dict[str, int]:
     for facts, count in typical:
         for name, amount in facts.requests:
             requested.setdefault(name, []).append((amount, count))
-    found = {}
+    medians = {}
     for name, pods in requested.items():
         missing = total - sum(count for _, count in pods)
         reached = 0
         for amount, count in sorted([(0, missing), *pods]):
-            found[name], reached = amount, reached + count
+            medians[name], reached = amount, reached + count
             if 2 * reached >= total:
                 break
-    return found
+    return medians
 
 
 def _fragments(

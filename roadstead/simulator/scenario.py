@@ -170,10 +170,12 @@ class ControllerPlan:
         template: index. number: the pod's ordinal in a StatefulSet, else how many pods the
         controller created before it. Equal arguments give equal names.
         """
-        found = self.templates[template]
+        template_plan = self.templates[template]
         if self.kind == "StatefulSet":
-            return f"{found.name_prefix}-{number}", found.ordinals[number - self.first_ordinal]
-        return f"{found.name_prefix}-{self._suffix(number)}", found.facts
+            return f"{template_plan.name_prefix}-{number}", template_plan.ordinals[
+                number - self.first_ordinal
+            ]
+        return f"{template_plan.name_prefix}-{self._suffix(number)}", template_plan.facts
 
     def _suffix(self, number: int) -> str:
         # Controllers of two kinds may have the same name, but no two pods may.
@@ -183,12 +185,12 @@ class ControllerPlan:
         self, template: int, node: NodeFacts, number: int
     ) -> tuple[str, PodFacts] | None:
         """Return name and facts of a DaemonSet's pod on a node; None if it runs none there."""
-        found = self.templates[template]
-        if not should_run(found.facts, node):
+        template_plan = self.templates[template]
+        if not should_run(template_plan.facts, node):
             return None
         only_node = NodeSelectorTerm(fields=(Requirement("metadata.name", "In", (node.name,)),))
-        facts = replace(found.facts, required_node_terms=(only_node,))
-        return f"{found.name_prefix}-{self._suffix(number)}", facts
+        facts = replace(template_plan.facts, required_node_terms=(only_node,))
+        return f"{template_plan.name_prefix}-{self._suffix(number)}", facts
 
 
 @dataclass(frozen=True, slots=True)

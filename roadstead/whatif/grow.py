@@ -155,18 +155,20 @@ class _GrowthSearch:
             if self._can_use_trials():
                 self._trials = _Trials(self._inputs, self._plan, self._unplaceable)
                 self._search(caps, wanted)
-                found, self._trials, self._best = self._best, None, caps
-                if self._suffices(found):
+                by_trials, self._trials, self._best = self._best, None, caps
+                # From here on complete runs decide, which also keep the best answer.
+                if self._suffices(by_trials):
                     while any(self._suffices(each) for each in _removals(self._best)):
                         pass
                     return True
             self._search(caps, wanted)
         except _RunsExhaustedError:
             if self._trials is not None:
-                # No complete run has proven the answer of the trials.
-                found, self._trials = self._best, None
+                # No complete run has proven the answer of the trials: one more is allowed for it.
+                by_trials, self._trials = self._best, None
                 self._runs_max = self.runs + 1
-                self._best = found if self._run(found).missing <= self._unplaceable else caps
+                is_enough = self._run(by_trials).missing <= self._unplaceable
+                self._best = by_trials if is_enough else caps
             return False
         return True
 
@@ -211,7 +213,10 @@ class _GrowthSearch:
             yield from (shape.node(number) for number in range(1, count + 1))
 
     def _suffices(self, counts: Counts) -> bool:
-        """Whether every pod that can be helped is placed with these nodes; keep the cheapest."""
+        """Whether every pod that some nodes of the catalogue can place is placed with these nodes.
+
+        The cheapest such counts are stored in `_best`.
+        """
         trials = self._trials
         if trials is None:
             is_enough = self._run(counts).missing <= self._unplaceable
@@ -353,7 +358,7 @@ class _GrowthSearch:
 class _Trials:
     """Trials on one copy of the cluster, which each trial leaves as it was. known: their results.
 
-    The pods are those that can be helped.
+    They schedule the pending pods that some nodes of the catalogue can place.
     """
 
     def __init__(self, inputs: RunInputs, plan: RunPlan, unplaceable: frozenset[str]) -> None:
