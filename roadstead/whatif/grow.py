@@ -213,10 +213,7 @@ class _GrowthSearch:
             yield from (shape.node(number) for number in range(1, count + 1))
 
     def _suffices(self, counts: Counts) -> bool:
-        """Whether every pod that some nodes of the catalogue can place is placed with these nodes.
-
-        The cheapest such counts are stored in `_best`.
-        """
+        """Whether all pods but `_unplaceable` are placed with these nodes; store the cheapest."""
         trials = self._trials
         if trials is None:
             is_enough = self._run(counts).missing <= self._unplaceable
@@ -356,10 +353,7 @@ class _GrowthSearch:
 
 
 class _Trials:
-    """Trials on one copy of the cluster, which each trial leaves as it was. known: their results.
-
-    They schedule the pending pods that some nodes of the catalogue can place.
-    """
+    """Trials on one copy of the cluster, which each leaves as it was. known: their results."""
 
     def __init__(self, inputs: RunInputs, plan: RunPlan, unplaceable: frozenset[str]) -> None:
         self._sandbox = Sandbox(replace(inputs, pending=()), plan)
