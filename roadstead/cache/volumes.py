@@ -81,10 +81,10 @@ class CacheVolumes:
             self.assumed_claims.storage.apply(change)
 
     def load(self, changes: Sequence[StorageChange]) -> None:
-        """Apply changes by commits from before this cache was created; later calls change nothing.
+        """Apply changes by commits from before this cache was created; later calls do nothing.
 
-        What was assumed before is undone: its scheduler was replaced, too, and what it committed is
-        in `changes`. Pods may have ended since the binder sent `changes`.
+        Bindings of assumed pods are undone: their schedulers were replaced, too, and those that
+        they committed are in `changes`. Pods may have ended since the binder sent `changes`.
         """
         early, self._early = self._early, []
         if self.awaits_commits:

@@ -54,7 +54,9 @@ class TraceWriter:
         self._digest = hashlib.sha256()
         self._node_codes: dict[NodeFacts, int] = {}
         self._pod_codes: dict[PodFacts, int] = {}
+        # By class of pods.
         self._namespaces: list[str] = []
+        # Nodes (name, class) and pods that are in no frame yet; `_buffered` counts these pods.
         self._new_nodes: list[tuple[str, int]] = []
         self._chunks: list[TracePods] = []
         self._buffered = 0

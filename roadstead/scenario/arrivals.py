@@ -56,6 +56,7 @@ class PodChoice:
         return tuple((f"{name}-{member}", facts) for member in range(self.gang))
 
     def _grouped(self, name: str) -> PodFacts:
+        # A pod names its pod group by one of these labels.
         labels = dict(self.facts.labels) | {GROUP_LABELS[0]: name}
         group = GroupMembership(name, self.gang)
         return replace(self.facts, labels=tuple(sorted(labels.items())), pod_group=group)

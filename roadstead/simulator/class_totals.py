@@ -17,9 +17,10 @@ class ClassTotals:
     """The totals of the last sample. Several `ClassCounts` with equal facts are one class."""
 
     def __init__(self) -> None:
+        # The totals of each `ClassCounts` at the last sample.
         self._recorded: dict[ClassCounts, Totals] = {}
-        # By the number of the class; None for the classes that are counted together as one, because
-        # there are more than `MAX_COUNTED_CLASSES`.
+        # Number of a class → its totals. The classes after the first `MAX_COUNTED_CLASSES` are
+        # counted as one, under None.
         self._totals: dict[int | None, Totals] = {}
 
     def changed(

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 class Delay:
     """The time that the batch under way takes.
 
-    is_busy: whether a batch is under way. free_us: when the last one is over. durations: time of
-    one decision after the other, in microseconds. read_us: in place of them, a clock, by which the
-    time that a batch really took is measured; then runs differ from each other.
+    is_busy: whether a batch is under way. free_us: when the last one is over. durations: yields the
+    time of each decision in microseconds. read_us: a clock, by which the time that a batch really
+    took is measured in place of them; then runs differ from each other.
     """
 
     def __init__(self, durations: Iterator[int], read_us: Callable[[], int] | None = None) -> None:

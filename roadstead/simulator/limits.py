@@ -21,7 +21,7 @@ class PartDiffersError(RoadsteadError):
 
 
 def check_memory(limit_bytes: int, memory_bytes: int) -> None:
-    """Raise LimitExceededError if the process is larger than it may be."""
+    """Raise LimitExceededError if the process uses more memory than it may."""
     if memory_bytes > limit_bytes:
         used, most = memory_bytes // MIB_BYTES, limit_bytes // MIB_BYTES
         raise LimitExceededError(

@@ -68,7 +68,8 @@ class RunMetrics:
     def result(self) -> dict[str, float]:
         """Return the metrics by name; those of an owner or a resource have its name at the end.
 
-        utilization, fragmentation: sums over the samples, as parts of the allocatable amount.
+        utilization: requested amount, divided by the allocatable one; fragmentation: the same of
+        fragments. All amounts are summed over the samples before the division.
         """
         all_us = [wait_us for waits_us in self._waits_us.values() for wait_us in waits_us]
         metrics = {

@@ -134,9 +134,11 @@ class TableRecorder(Recorder):
         """Write the pods that have not ended, and the remaining rows. Raises InputError."""
         for pod in world.pods.values():
             self._append_pod(pod, None)
-        samples = self._samples, self._class_samples
-        in_time = self._attempts, self._events, self._nodes, *samples
-        for table in (self._pods, *in_time, self._classes, self._devices, self._allocations):
+        for table in (
+            *(self._pods, self._attempts, self._events, self._nodes),
+            *(self._samples, self._class_samples, self._classes),
+            *(self._devices, self._allocations),
+        ):
             table.close()
 
     def _append_pod(self, pod: SimulatedPod, ending: str | None) -> None:

@@ -1,9 +1,10 @@
 """Samples: the state of the fleet at one time, as rows (zone, metric, resource, value).
 
 Fragmentation follows "Beware of Fragmentation" (Weng et al., USENIX ATC'23), for each resource of a
-node as a whole: its free amount is a fragment for a pod that requests the resource and does not fit
-on the node. The metric is the mean fragment over the typical pods, summed over nodes. Typical pods
-are those of the classes with most pods so far.
+node as a whole: if a pod that requests the resource does not fit on the node, all of the resource
+that is free there is a fragment for this pod, otherwise nothing is. The metric is the mean fragment
+over the typical pods, summed over nodes. Typical pods are those of the classes with most pods so
+far.
 
 The largest pod has the proportions of the median typical pod and fits on one node: its amounts are
 the largest multiple of the median requests for which one node has room in all resources together.
@@ -187,7 +188,7 @@ class _LargestPod:
 
 
 def _median_requests(typical: Sequence[tuple[PodFacts, int]]) -> dict[str, int]:
-    """Return by resource the lower median of what typical pods request; most may request none."""
+    """Return by resource the lower median of typical pods' requests; 0 if most request none."""
     total = sum(count for _, count in typical)
     requested: dict[str, list[tuple[int, int]]] = {}
     for facts, count in typical:

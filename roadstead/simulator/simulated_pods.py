@@ -136,8 +136,8 @@ REMOVED: Final = frozenset({Ending.DELETED, Ending.EVICTED, Ending.PREEMPTED, En
 class ClassCounts:
     """Numbers of pods of a class so far, by state.
 
-    facts: of the class, None for all classes beyond `MAX_COUNTED_CLASSES` together. running: pods
-    on nodes. finished: done or failed. removed: see `REMOVED`.
+    facts: of the class; None for all classes after the first `MAX_COUNTED_CLASSES`, which are
+    counted as one. running: pods on nodes. finished: done or failed. removed: see `REMOVED`.
     """
 
     facts: PodFacts | None
@@ -183,7 +183,7 @@ class SimulatedPods:
     def typical(self, limit: int) -> list[tuple[PodFacts, int]]:
         """Return the facts that most pods had so far, each with its number of pods, most first.
 
-        limit: of the number of facts.
+        limit: maximum number of facts.
         """
         counted = [(each.facts, each.created) for each in self._classes.values() if each.facts]
         return sorted(counted, key=lambda each: -each[1])[:limit]

@@ -2,7 +2,7 @@
 
     place ── fits, and nothing waits before it ──► on its node
       └───── else ──► submit ──► LocalRun: queue, scheduler, cache, TrustedCommits ──► on its node
-    remove ──► off its node ──► waiting pods that this helps are tried again
+    remove ──► off its node ──► waiting pods that may fit now are tried again
 
 In virtual time pods arrive one by one, and most of them fit immediately. Such a pod needs no queue,
 no lease, no assumption and no transaction, as nothing could refuse it there: `place` decides it
@@ -115,7 +115,7 @@ class VirtualCluster:
     # Nodes.
 
     def add_nodes(self, nodes: Iterable[NodeFacts]) -> None:
-        """Add or change nodes; waiting pods that they may help are requeued."""
+        """Add or change nodes; waiting pods that may fit now are requeued."""
         self._run.add_nodes(nodes)
 
     def remove_nodes(self, names: Sequence[str]) -> None:
@@ -124,6 +124,7 @@ class VirtualCluster:
         Bound pods must have been removed before.
         """
         for name in names:
+            # `residents` are the pods that the table counts, by node.
             for each in tuple(self.table.residents.on(name)):
                 direct = self._direct.pop(each.uid, None)
                 if direct is not None:
@@ -187,7 +188,7 @@ class VirtualCluster:
         return named
 
     def remove(self, pods: Sequence[Pod], now_s: float) -> None:
-        """Remove pods, pending or on a node; waiting pods that this helps are requeued."""
+        """Remove pods, pending or on a node; waiting pods that may fit now are requeued."""
         self._run.advance(now_s)
         direct_pods, others = [], []
         for identity, facts in pods:
@@ -283,6 +284,7 @@ class VirtualCluster:
         if profile is None:
             problem = f"is not a profile of the configuration ({', '.join(self._run.profiles)})"
             raise InputError(problem, obj=f'Pod "{identity.key}"', value=facts.scheduler_name)
+        # A cycle without the kernel: the plugins decide, as they can explain each node.
         cycle = PlainCycle(table, self._run.profiles, TieBreak(settings.tie_break, settings.seed))
         signature = profile.signature_of(pod_class, identity.uid)
         return cycle.explain(PodInCycle(identity.uid, identity.key, pod_class, signature))

@@ -128,9 +128,9 @@ def cordoned(node: NodeFacts) -> NodeFacts:
 
 
 def is_emptied(scheduled: Scheduled, nodes: Collection[str]) -> bool:
-    """Whether all pods have nodes other than these cordoned ones, whose cordon they may tolerate.
+    """Whether every pod was placed, evicting no other, and on none of these cordoned nodes.
 
-    No other pod was preempted for them.
+    A pod that tolerates their cordon may be placed on one of them again.
     """
     return scheduled.is_complete and not any(name in nodes for name in scheduled.placed.values())
 

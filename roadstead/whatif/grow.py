@@ -82,7 +82,7 @@ def grow(
 class _GrowthSearch:
     """One search. runs: complete runs and trials so far.
 
-    _unplaceable: UIDs of pods that no number of nodes helps. _best: cheapest sufficient counts so
+    _unplaceable: UIDs of pods that no number of nodes places. _best: cheapest sufficient counts so
     far. _outcomes: complete runs by counts. _trials: None where complete runs decide.
     """
 

@@ -131,7 +131,11 @@ class _EmptyingSearch:
 
 @dataclass(frozen=True, slots=True)
 class _Proof:
-    """Nodes emptied together on a fresh copy. moved, daemons: pods by node. pods: those moved."""
+    """Nodes emptied together on a fresh copy of the cluster.
+
+    pods: those that were moved. moved, daemons: by node, the number of pods that were moved, and of
+    those that end with it. is_complete: whether all were placed elsewhere, evicting no other pod.
+    """
 
     pods: tuple[Pod, ...]
     moved: Counter[str]

@@ -97,5 +97,5 @@ def backoff_us(failures: int) -> int:
     """Return the time from the last of a number of failures in a row to the next creation."""
     if not failures:
         return 0
-    # The bound is reached long before the shift is cut off, which keeps the number small.
+    # BACKOFF_MAX_US is reached long before 16 doublings; more would only make a huge number.
     return min(BACKOFF_US << min(failures - 1, 16), BACKOFF_MAX_US)
