@@ -27,8 +27,11 @@ class AssumeDeadlines:
     """Records by deadline; those of one deadline in the order in which they were put."""
 
     def __init__(self) -> None:
+        # A heap of (deadline in seconds, ticket, records).
         self._groups: list[_Group] = []
+        # UID → ticket.
         self._ticket_of: dict[str, int] = {}
+        # The last ticket; tickets are numbered from 1.
         self._tickets = 0
         # Number of records in all groups, with those that have no ticket any more.
         self._records_in_groups = 0

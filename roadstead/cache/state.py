@@ -19,8 +19,10 @@ from roadstead.storage import BindingProfiles, StorageState
 class ClusterState:
     """Nodes, pods, claims and their versions.
 
-    table: node table of `core`. partitioning: node name → partition. versions: of rows.
-    started_s: pod UID → start time (seconds since 1970) of pods that ran before the run.
+    table: node table of `core`. volumes: claims and volumes, also claims of devices. partitioning:
+    node name → partition. versions: of rows. node_revisions, pod_revisions: which messages about a
+    node or pod are outdated (`roadstead.revisions`). started_s: pod UID → start time (seconds since
+    1970) of pods that ran before the run.
     """
 
     core: CacheCore

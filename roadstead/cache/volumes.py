@@ -21,6 +21,7 @@ NOTHING_RESERVED = Reserved()
 class CacheVolumes:
     """Claims and volumes, including bindings of assumed pods. log: all changes, in order.
 
+    assumed_claims: the claims, with the pods for which they are bound until they are committed.
     storage: the cluster's claims, of which this object is the only writer. binding: the profiles
     whose pods bind claims. awaits_commits: this object replaces that of a lost cache, and `load`
     has not been called yet with the changes of earlier commits.

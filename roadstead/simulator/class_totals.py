@@ -26,7 +26,10 @@ class ClassTotals:
     def changed(
         self, counts: Iterable[ClassCounts], number_of: Callable[[PodFacts], int]
     ) -> Iterator[tuple[int | None, int, int, int, int, int]]:
-        """Yield the number of each class that has changed since the last call, with its totals."""
+        """Yield the number of each class that has changed since the last call, with its totals.
+
+        counts: all of the run. number_of: returns the number of the class with these facts.
+        """
         changed: set[int | None] = set()
         for each in counts:
             totals, before = each.totals(), self._recorded.get(each, _NONE)

@@ -105,9 +105,11 @@ class Engine:
         self._arrivals: Iterator[Arrival] = merge_arrivals(scenario, seed)
         # Not carried out yet, each with the component that returned it.
         self._commands: deque[tuple[Component, Command]] = deque()
+        # When the next planned timer of the queue is over.
         self._queue_wakes_us = NO_WAKE_US
         # With a delay: a timer of the queue is over; the next batch that begins handles it.
         self._is_queue_due = False
+        # Attempts that bound nothing, until they are recorded.
         self._failed = FailedAttempts(self.simulated_pods.by_uid, recorder)
         # By namespace/name, for pods whose names are reused: how many pods have had the name. From
         # the second one on, their UIDs end with a number.

@@ -93,6 +93,7 @@ class RunMetrics:
 
 
 def _waits(waits_us: list[int], suffix: str) -> dict[str, float]:
+    """Return the metrics of some waits. suffix: of the metrics' names."""
     if not waits_us:
         return {}
     waits = waits_of(waits_us)

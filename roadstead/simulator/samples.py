@@ -170,6 +170,7 @@ class _LargestPod:
         if not self._requests:
             return
         amounts = np.array([amount for _, _, amount in self._requests], dtype=np.float64)
+        # How many times the median requests fit on each node, in fractions: float64[node].
         codes = [code for code, _, _ in self._requests]
         multiples = (free[codes] / amounts[:, np.newaxis]).min(axis=0)
         self._multiples: NDArray[np.float64] = np.where(has_room, multiples, 0.0)

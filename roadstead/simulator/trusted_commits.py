@@ -26,6 +26,7 @@ class TrustedCommits:
         self._evict_other = evict_other
         self.bound: dict[str, str] = {}
         self._pods: dict[str, KeyedPod] = {}
+        # Since the last `pop_bound` and `pop_evicted`: (UID, node), (UID, key of the preemptor).
         self._new_binds: list[tuple[str, str]] = []
         self._evicted: list[tuple[str, str]] = []
 

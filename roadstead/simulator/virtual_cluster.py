@@ -105,6 +105,7 @@ class VirtualCluster:
         self._direct: dict[str, _DirectPod] = {}
         # By id of the facts.
         self._classes: dict[int, _DirectClass] = {}
+        # Whether `place` may decide any pod.
         self._may_place = compiled_kernel is not None and _decides_alone(plan, self._batches)
 
     @property

@@ -179,6 +179,7 @@ class _Estimate:
     ) -> None:
         self._core, self._processes, self._clock = core, processes, clock
         self._ended = 0
+        # When the first task ended, by the clock.
         self._first_s = 0.0
 
     def count_task(self) -> bool:

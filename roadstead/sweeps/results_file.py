@@ -33,7 +33,10 @@ NOT_JSON: Final = (ValueError, RecursionError)
 
 
 def header_of(plan: Mapping[str, Plain], tasks: int) -> dict[str, Plain]:
-    """Return the header of a sweep. plan: all that decides its results, in JSON's types."""
+    """Return the header of a sweep.
+
+    plan: all that decides its results, in JSON's types. tasks: their number.
+    """
     return {
         "format": FORMAT,
         "version": VERSION,

@@ -35,7 +35,10 @@ def shrink(
     progress: OnProgress = ignore,
     runs_max: int = TRIALS_MAX,
 ) -> ShrinkResult:
-    """Place the given pods, then search the nodes among the candidates that can go."""
+    """Place the given pods, then search the nodes among the candidates that can go.
+
+    runs_max: maximum number of trials.
+    """
     progress(Progress("placing the given pods", total=len(inputs.pending)))
     search = _EmptyingSearch(Sandbox(inputs, plan, progress), progress, runs_max)
     names = search.by_use([each.name for each in candidates])

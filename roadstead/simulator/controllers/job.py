@@ -26,8 +26,9 @@ class JobCore(ControllerCore):
     """A Job.
 
     replicas: its completions. succeeded, failed: number of pods so far. failed_since_success:
-    failures after the last success. `_wakes_us`: the end of the backoff for which a `WakeAt` was
-    returned last.
+    failures after the last success. `_failed_us`, `_succeeded_us`: times of the last failure and
+    success. `_wakes_us`: the end of the backoff for which a `WakeAt` was returned last. `_active`:
+    pods that neither terminate nor have ended, by UID.
     """
 
     replaces_at_once = True

@@ -71,6 +71,7 @@ class Drains:
 
     def __init__(self) -> None:
         self._drains: dict[tuple[str, Cause], Drain] = {}
+        # UID → drains that wait for the pod's eviction or end.
         self._of_pod: dict[str, list[Drain]] = {}
 
     def begin(

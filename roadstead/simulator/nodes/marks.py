@@ -19,7 +19,10 @@ Cause = tuple[str | int, ...]
 
 @dataclass(slots=True)
 class _Marks:
-    """The marks of a node. unmarked: its facts without marks."""
+    """The marks of a node.
+
+    unmarked: its facts without marks. cordons: their causes. taints: by cause and effect.
+    """
 
     unmarked: NodeFacts
     cordons: dict[Cause, None] = field(default_factory=dict)
