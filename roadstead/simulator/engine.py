@@ -422,14 +422,17 @@ class Engine:
             pod.first_tried_us = now_us
         self.simulated_pods.apply(pod, LifeEvent.BIND)
         self._recorder.bound(now_us, pod)
+        pod.starts_us = now_us + self.scenario.start_delay_us
         if self.scenario.start_delay_us:
-            self._events.push(now_us + self.scenario.start_delay_us, RELEASES, self._start, pod)
+            self._events.push(pod.starts_us, RELEASES, self._start, pod)
         else:
             self._start(pod)
 
     def _start(self, subject: object) -> None:
         pod = cast("SimulatedPod", subject)
-        if pod.state is not LifeState.BOUND or pod.node in self._stopped:
+        # `starts_us` is another time if the node stopped meanwhile: then this event is outdated.
+        is_due = pod.state is LifeState.BOUND and pod.starts_us == self.now_us
+        if not is_due or pod.node in self._stopped:
             return
         pod.started_us = self.now_us
         self.simulated_pods.apply(pod, LifeEvent.START)
@@ -521,9 +524,8 @@ class Engine:
     def _resume_node(self, name: str) -> None:
         for pod, remaining_us in self._stopped.resume(name, self.pods_on(name)):
             if pod.state is LifeState.BOUND:
-                self._events.push(
-                    self.now_us + self.scenario.start_delay_us, RELEASES, self._start, pod
-                )
+                pod.starts_us = self.now_us + self.scenario.start_delay_us
+                self._events.push(pod.starts_us, RELEASES, self._start, pod)
             else:
                 self._finish_at(pod, self.now_us + remaining_us)
 

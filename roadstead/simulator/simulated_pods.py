@@ -97,8 +97,9 @@ class SimulatedPod:
     long it runs, NEVER_US until it is deleted. grace_us: time from a graceful deletion to its end.
     ordinal: its number at its controller. history: its last transitions, for errors. attempts: how
     often a scheduler tried it. ends_as: how it ended, or will end if nothing else happens.
-    preemptor: key of the pod for which it was preempted. no_execute: see `PodLifecycle`. due_us:
-    when its duration or grace period is over, NEVER_US if that is not planned.
+    preemptor: key of the pod for which it was preempted. no_execute: see `PodLifecycle`. starts_us:
+    when its start is planned, from its bind on. due_us: when its duration or grace period is over,
+    NEVER_US if that is not planned.
     """
 
     number: int
@@ -121,6 +122,7 @@ class SimulatedPod:
     ends_as: Ending = Ending.DONE
     preemptor: str = ""
     no_execute: tuple[TimedToleration, ...] = ()
+    starts_us: int = NEVER_US
     due_us: int = NEVER_US
 
     @property
