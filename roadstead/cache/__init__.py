@@ -1,7 +1,9 @@
 """The cluster as schedulers see it: nodes, and pods that are bound or assumed.
 
 SchedulerCache adds claims, revisions and the stream of changes to CacheCore, the state machine of
-counted pods.
+counted pods. A *delta* is one change of nodes, pods or nominations (`roadstead.placements.Delta`);
+a *token* names an attempt; an assumption is *unconfirmed* until an event of the cluster or the
+binder's answer confirms it.
 
 States and events, as `scripts/diagrams.py` draws them from `cache.pods.TABLE`:
 
@@ -21,8 +23,8 @@ one.
 
 Assumed, asked and added pods are counted on their node. A scheduler assumes a pod so that the next
 decision counts it; an event of the cluster confirms it, on that node or another one. An assumption
-is never ended by its deadline alone: the cache asks the binder, whose answer ends it (I6 in
-docs/invariants.md).
+is never ended by its deadline alone: the cache asks the binder, whose answer ends it. (I6, and
+other such numbers: docs/invariants.md.)
 
 Requests of a scheduler that lost a race are refused with a Status, pod by pod. An event of the
 cluster that contradicts the cache's state raises IllegalTransitionError and changes nothing.

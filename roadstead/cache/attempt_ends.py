@@ -26,12 +26,16 @@ class AttemptFinisher:
         """End assumptions, given as (uid, token), and release claims bound only for them."""
         answer = self._core.forget(attempts)
         self._changes.send(answer.deltas)
-        # A refused pod without a node was deleted while it was assumed: release its claims too.
-        kept = {each.uid for each in answer.refused if self._core.node_of(each.uid) is not None}
-        self.release_claims([uid for uid, _ in attempts if uid not in kept])
+        # Refused pods are confirmed, or counted for another attempt, so their claims stay bound. A
+        # refused pod without a node was deleted while it was assumed: release its claims too.
+        still_counted = {
+            each.uid for each in answer.refused if self._core.node_of(each.uid) is not None
+        }
+        self.release_claims([uid for uid, _ in attempts if uid not in still_counted])
 
     def release_claims(self, uids: Sequence[str]) -> None:
         """Release the claims that were bound only for ended attempts of these pods."""
+        # The log has all changes of claims; those made by this call are sent.
         start = len(self._volumes.log)
         self._volumes.forget(uids)
         self._changes.send_storage(self._volumes.log[start:])
@@ -76,7 +80,10 @@ class AttemptFinisher:
         ]
 
     def orphaned_claims(self, owner: str, epoch: int) -> list[str]:
-        """Return UIDs of removed pods with claims that a scheduler assumed before this epoch."""
+        """Return UIDs of removed pods with claims that a scheduler assumed before this epoch.
+
+        `holders` of claims are the assumed pods for which they are bound.
+        """
         core = self._core
         return [
             uid

@@ -24,7 +24,9 @@ from roadstead.pod_store import PodStore
 class CacheStore:
     """The counted pods, and the last pods that were counted before.
 
-    _forgotten: (uid, token) of the last ended attempts, oldest first; values are None.
+    pods: their records, by UID: `pods.present` those of counted pods, `pods.ended` the last others.
+    placements: the same counted pods by node, and the store that counts them. _forgotten: (uid,
+    token) of the last ended attempts, oldest first; values are None.
     """
 
     def __init__(self, store: NodeStore, settings: CacheSettings | None = None) -> None:
@@ -85,7 +87,7 @@ class CacheStore:
             assumed=unconfirmed - asked,
             asked=asked,
             added=len(present) - unconfirmed,
-            aside=self.placements.uncounted,
+            on_unknown_nodes=self.placements.uncounted,
         )
 
     def snapshot(self) -> list[Delta]:

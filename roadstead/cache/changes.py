@@ -1,5 +1,7 @@
 """Changes: the interface to which the cache sends all changes, in order.
 
+The version of a row is the number of the last commit that changed it (`row_versions.py`).
+
 `actors/cache/stream.py` numbers changes and sends them to all schedulers and workers; a run in one
 process may apply them to its node table at once.
 """

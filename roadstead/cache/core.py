@@ -44,6 +44,7 @@ class CacheCore(CacheStore):
         """
         deltas: list[Delta] = []
         refused: list[RefusedItem] = []
+        # By UID: pods that pass all checks, to count together.
         accepted: dict[str, CacheRecord] = {}
         present, ended = self.pods.present, self.pods.ended
         for item in batch:
@@ -221,7 +222,7 @@ class CacheCore(CacheStore):
         return self.placements.update_node(facts)
 
     def remove_node(self, name: str) -> list[Delta]:
-        """Remove a node; its pods are kept aside until they are removed or it is added again.
+        """Remove a node; its pods are counted again only if it is added again.
 
         Raises IllegalTransitionError for an unknown node (upstream: an error).
         """
@@ -249,13 +250,13 @@ class CacheCore(CacheStore):
         As the comparer of pkg/scheduler/backend/cache/debugger; an assumed and a confirmed pod
         differ.
         """
-        found = self.placements.compare(other.placements)
+        differences = self.placements.compare(other.placements)
         present, others = self.pods.present, other.pods.present
         for uid in sorted(present.keys() & others.keys()):
             ours, theirs = present[uid].state, others[uid].state
             if ours is not theirs:
-                found.append(f"pod {uid}: {ours.value}, not {theirs.value}")
-        return found
+                differences.append(f"pod {uid}: {ours.value}, not {theirs.value}")
+        return differences
 
     def validate(self) -> None:
         """Check every invariant; raises AssertionError (O(pods): for tests and after recovery)."""
@@ -279,6 +280,7 @@ class CacheCore(CacheStore):
     ) -> None:
         """Apply an event to records, and update deadlines, but not placements."""
         with_deadline: list[CacheRecord] = []
+        # Each move is of some of the records, from one state (`was`) to another (`to`).
         for moved in self.pods.apply_all(records, event):
             if moved.was in UNCONFIRMED:
                 self._deadlines.remove(moved.select(records))
@@ -295,6 +297,7 @@ class CacheCore(CacheStore):
     def _count(self, pods: Iterable[CacheRecord], now_s: float) -> list[Delta]:
         """Assume pods that were checked by `assume`."""
         records = list(pods)
+        # A pod that ended before continues from that state, and its errors show what happened then.
         self.pods.inherit_histories(records)
         self._apply_all(records, CacheEvent.ASSUME, now_s + self.settings.assume_s)
         uids, nodes = [each.uid for each in records], [each.node_name for each in records]

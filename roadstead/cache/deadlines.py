@@ -27,11 +27,14 @@ class AssumeDeadlines:
     """Records by deadline; those of one deadline in the order in which they were put."""
 
     def __init__(self) -> None:
+        # A heap of (deadline in seconds, ticket, records).
         self._groups: list[_Group] = []
+        # UID → ticket.
         self._ticket_of: dict[str, int] = {}
+        # The last ticket; tickets are numbered from 1.
         self._tickets = 0
-        # Number of records in all groups.
-        self._kept = 0
+        # Number of records in all groups, with those that have no ticket any more.
+        self._records_in_groups = 0
 
     def __len__(self) -> int:
         return len(self._ticket_of)
@@ -51,14 +54,14 @@ class AssumeDeadlines:
             record.deadline_s = deadline_s
         self._ticket_of.update(dict.fromkeys([each.uid for each in records], self._tickets))
         heapq.heappush(self._groups, (deadline_s, self._tickets, deque(records)))
-        self._kept += len(records)
+        self._records_in_groups += len(records)
 
     def remove(self, records: Sequence[CacheRecord]) -> None:
         """Remove the deadlines of records. KeyError if one has none."""
         for record in records:
             del self._ticket_of[record.uid]
         self._drop_removed()
-        if self._kept > 2 * len(self._ticket_of) + ENDED_MAX:
+        if self._records_in_groups > 2 * len(self._ticket_of) + ENDED_MAX:
             self._compact()
 
     def first(self) -> CacheRecord | None:
@@ -71,17 +74,17 @@ class AssumeDeadlines:
             _, ticket, records = groups[0]
             while records and ticket_of.get(records[0].uid) != ticket:
                 records.popleft()
-                self._kept -= 1
+                self._records_in_groups -= 1
             if records:
                 return
             heapq.heappop(groups)
 
     def _compact(self) -> None:
         """Drop all records without a ticket: the first group may wait for long."""
-        kept: list[_Group] = []
+        groups: list[_Group] = []
         for deadline_s, ticket, records in self._groups:
             waiting = deque(each for each in records if self._ticket_of.get(each.uid) == ticket)
             if waiting:
-                kept.append((deadline_s, ticket, waiting))
-        heapq.heapify(kept)
-        self._groups, self._kept = kept, len(self._ticket_of)
+                groups.append((deadline_s, ticket, waiting))
+        heapq.heapify(groups)
+        self._groups, self._records_in_groups = groups, len(self._ticket_of)

@@ -147,13 +147,16 @@ class CacheResult:
 
 @dataclass(frozen=True, slots=True)
 class CacheCounts:
-    """Numbers of nodes, and of pods by state. aside: how many of the pods are on unknown nodes."""
+    """Numbers of nodes, and of pods by state.
+
+    on_unknown_nodes: how many of the pods are on nodes that were removed or not added yet.
+    """
 
     nodes: int
     assumed: int
     asked: int
     added: int
-    aside: int
+    on_unknown_nodes: int
 
 
 @dataclass(slots=True, eq=False)

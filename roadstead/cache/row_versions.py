@@ -4,8 +4,10 @@
        ▲                                                                                        │
        └───────────────────────────────────────── bind ─────────────────────────────────────────┘
 
-`roadstead.binder.rows` and docs/decisions/0015-versions-are-record-numbers.md define versions, and
-say why a scheduler that has a version also has all changes that it includes.
+The version of a row is the number of the last journal record that changed its node or pods. With
+the setting `conflicts: version` a bind names the version that its decision read, and is refused if
+another scheduler has changed the row since. docs/decisions/0015-versions-are-record-numbers.md
+explains why a scheduler that has a version also has all changes that it includes.
 """
 
 from __future__ import annotations

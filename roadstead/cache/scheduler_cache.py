@@ -68,6 +68,7 @@ class SchedulerCache:
     def add_nodes(self, nodes: NodeList, revision: int = 0) -> None:
         """Add nodes, or change known ones; the first nodes determine the partition of each zone."""
         state, core = self.state, self._core
+        # Without nodes that were changed or removed with a higher revision.
         current = newer_nodes(nodes, revision, state.node_revisions)
         is_first = not core.placements.store.node_names()
         if core.add_nodes(current):
@@ -83,8 +84,9 @@ class SchedulerCache:
         return self._core.add_node(facts)
 
     def remove_nodes(self, names: Sequence[str], revision: int = 0) -> list[Pod]:
-        """Remove nodes; their pods are kept aside and returned: they no longer block other pods."""
+        """Remove nodes; return their pods, which are not counted now: waiting pods may fit."""
         state, core = self.state, self._core
+        # Without nodes that were added again with a higher revision.
         current = [name for name in names if state.node_revisions.apply_removal(name, revision)]
         known = [name for name in current if name in core.placements.nodes]
         deltas = [delta for name in known for delta in core.remove_node(name)]
@@ -156,6 +158,7 @@ class SchedulerCache:
         token_of = {each.uid: each.token for each in assumptions} if counted.refused else {}
         refused = [(token_of[each.uid], each.status.message) for each in counted.refused]
         tokens = {token for token, _ in refused}
+        # Pods with claims of volumes or devices.
         with_claims = [each for each in assumptions if each.facts.may_bind_claims]
         bound, unbindable = self._bind_claims(
             [each for each in with_claims if each.token not in tokens]

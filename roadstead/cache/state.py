@@ -19,8 +19,10 @@ from roadstead.storage import BindingProfiles, StorageState
 class ClusterState:
     """Nodes, pods, claims and their versions.
 
-    table: node table of `core`. partitioning: node name → partition. versions: of rows.
-    started_s: pod UID → start time (seconds since 1970) of pods that ran before the run.
+    table: node table of `core`. volumes: claims and volumes, also claims of devices. partitioning:
+    node name → partition. versions: of rows. node_revisions, pod_revisions: which messages about a
+    node or pod are outdated (`roadstead.revisions`). started_s: pod UID → start time (seconds since
+    1970) of pods that ran before the run.
     """
 
     core: CacheCore
@@ -43,8 +45,9 @@ class ClusterState:
     ) -> ClusterState:
         """Return the state of a cluster without nodes.
 
-        storage: its claims. binding, awaits_commits: see `CacheVolumes`. partitions: number of node
-        partitions.
+        storage: its claims. binding: the profiles whose pods bind claims. awaits_commits: this
+        state replaces that of a lost cache, so changes of claims by earlier commits follow
+        (`CacheVolumes.load`). partitions: number of node partitions.
         """
         store = TableStore()
         return ClusterState(

@@ -21,9 +21,10 @@ NOTHING_RESERVED = Reserved()
 class CacheVolumes:
     """Claims and volumes, including bindings of assumed pods. log: all changes, in order.
 
+    assumed_claims: the claims, with the pods for which they are bound until they are committed.
     storage: the cluster's claims, of which this object is the only writer. binding: the profiles
-    whose pods bind claims. awaits_commits: this object replaces another one, so that `load` will
-    bring the changes of commits until now.
+    whose pods bind claims. awaits_commits: this object replaces that of a lost cache, and `load`
+    has not been called yet with the changes of earlier commits.
     """
 
     def __init__(
@@ -31,7 +32,8 @@ class CacheVolumes:
     ) -> None:
         self.log: list[StorageChange] = []
         self.awaits_commits = awaits_commits
-        # UIDs of pods that ended, and deallocated claims, in order, from before `load`.
+        # Calls of `release` and `deallocate` from before `load`, in order, which `load` repeats:
+        # the commits may have bound these claims. Each is (UIDs of pods that ended, claims).
         self._early: list[tuple[Sequence[str], Sequence[tuple[str, str]]]] = []
         self.assumed_claims = AssumedClaims(storage)
         self._binding = binding
@@ -79,10 +81,10 @@ class CacheVolumes:
             self.assumed_claims.storage.apply(change)
 
     def load(self, changes: Sequence[StorageChange]) -> None:
-        """Apply changes by commits from before this cache was created; later calls change nothing.
+        """Apply changes by commits from before this cache was created; later calls do nothing.
 
-        What was assumed before is undone: its scheduler was replaced, too, and what it committed is
-        in `changes`. Pods may have ended since the binder sent `changes`.
+        Bindings of assumed pods are undone: their schedulers were replaced, too, and those that
+        they committed are in `changes`. Pods may have ended since the binder sent `changes`.
         """
         early, self._early = self._early, []
         if self.awaits_commits:

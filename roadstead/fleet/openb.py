@@ -29,6 +29,7 @@ from roadstead.protocol.names import is_label_value, is_subdomain
 
 NODE_LIST = "openb_node_list_all_node.csv"
 POD_LIST = "openb_pod_list_{}.csv"
+# sn: the serial number, which names a node.
 NODE_COLUMNS = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
 CLASS_COLUMNS = ("cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "gpu_spec", "qos")
 TIME_COLUMNS = ("creation_time", "deletion_time", "scheduled_time")

@@ -49,8 +49,8 @@ def check_pod_classes(classes: Sequence[PodFacts]) -> None:
     """Check namespaces, and that each amount is a non-negative int64."""
     check_namespaces(facts.namespace for facts in classes)
     for pod in classes:
-        scored = (("cpu", pod.nonzero_cpu_milli), ("memory", pod.nonzero_memory_bytes))
-        for entry in (*pod.requests, *scored, *(pod.container_requests or ())):
+        nonzero = (("cpu", pod.nonzero_cpu_milli), ("memory", pod.nonzero_memory_bytes))
+        for entry in (*pod.requests, *nonzero, *(pod.container_requests or ())):
             _check_amount("requests", entry)
 
 

@@ -70,6 +70,7 @@ class TraceInMemory:
         self.source, self.namespaces = trace.source, trace.namespaces
         self.nodes, self.pod_classes = trace.node_list(), list(trace.pod_classes)
         self._pods = columns_of(trace)
+        # Number of pods that were yielded.
         self._done = 0
 
     def progress(self) -> tuple[int, int]:
@@ -126,6 +127,7 @@ class TraceReader:
         head = self._decoded(HeadFrame, content, self._frame_type == b"H")
         checks.check_namespaces(name for name, _ in head.namespaces)
         self.source, self.namespaces = head.source, head.namespaces
+        # The frame that was read last, and is decoded next.
         self._frame_type, self._content = self._next()
         self.nodes = self._read_nodes()
 
@@ -160,10 +162,10 @@ class TraceReader:
         self._digest.update(frame_type + content)
         return frame_type, content
 
-    def _decoded(self, frame_class: type[T], content: bytes, expected: bool = True) -> T:
-        """Decode a frame. expected: whether the frame has the type of this dataclass."""
+    def _decoded(self, frame_class: type[T], content: bytes, is_of_type: bool = True) -> T:
+        """Decode a frame. is_of_type: whether its type byte is that of the dataclass."""
         try:
-            if not expected:
+            if not is_of_type:
                 raise CodecError(f"no {frame_class.__name__}")
             return from_wire(frame_class, unpack(content))
         except CodecError as error:

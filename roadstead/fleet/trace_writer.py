@@ -54,7 +54,9 @@ class TraceWriter:
         self._digest = hashlib.sha256()
         self._node_codes: dict[NodeFacts, int] = {}
         self._pod_codes: dict[PodFacts, int] = {}
+        # By class of pods.
         self._namespaces: list[str] = []
+        # Nodes (name, class) and pods that are in no frame yet; `_buffered` counts these pods.
         self._new_nodes: list[tuple[str, int]] = []
         self._chunks: list[TracePods] = []
         self._buffered = 0
@@ -168,8 +170,8 @@ def joined(chunks: Sequence[TracePods], uid: Callable[[str, int], str]) -> Trace
         uids = tuple(text for each in chunks for text in uids_of(each, uid))
 
     def column(name: str) -> NDArray[np.int64]:
-        parts = [getattr(each, name) for each in chunks]
-        return np.concatenate(parts) if parts else np.empty(0, np.int64)
+        columns = [getattr(each, name) for each in chunks]
+        return np.concatenate(columns) if columns else np.empty(0, np.int64)
 
     return TracePods(
         tuple(name for each in chunks for name in each.names),

@@ -87,11 +87,13 @@ def _with_namespace(each: T) -> T:
 
 def _namespaces(listed: Iterable[Namespace], pods: Iterable[Pod]) -> Iterator[Namespace]:
     """Yield the listed namespaces, and those that occur only in pods, each with `NAME_LABEL`."""
-    seen = set()
+    listed_names = set()
     for each in listed:
-        seen.add(each.metadata.name)
+        listed_names.add(each.metadata.name)
         yield _with_name_label(each.metadata)
-    for name in sorted({pod.metadata.namespace or DEFAULT_NAMESPACE for pod in pods} - seen):
+    for name in sorted(
+        {pod.metadata.namespace or DEFAULT_NAMESPACE for pod in pods} - listed_names
+    ):
         yield _with_name_label(ObjectMeta(name=name))
 
 

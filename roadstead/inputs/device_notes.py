@@ -14,9 +14,9 @@ def unknown_device_notes(
 ) -> Iterator[str]:
     """Yield a note on running pods with claims that are not given, or have no allocation."""
     allocated = {each.key for each in claims if each.allocation is not None}
-    # `generated` is "" if the pod needs no claim from the template. The claim for extended
-    # resources is made by scheduling.
-    found = [
+    # Left out: claims that a pod does not need (`generated` is ""), and the claim for extended
+    # resources, which the scheduler itself creates.
+    keys = [
         identity.key
         for identity, facts, _ in running
         for each in facts.device_claims
@@ -24,9 +24,9 @@ def unknown_device_notes(
         and each.generated != ""
         and f"{facts.namespace}/{each.claim_name or each.generated}" not in allocated
     ]
-    if found := list(dict.fromkeys(found)):
+    if keys := list(dict.fromkeys(keys)):
         yield (
-            f"Without devices: {counted(len(found), 'running pod')} (first {found[0]}) with claims "
+            f"Without devices: {counted(len(keys), 'running pod')} (first {keys[0]}) with claims "
             "that are not given, or have no allocation in their status. The devices of these "
             "claims count as free."
         )

@@ -68,9 +68,9 @@ def _names_in_zone(nodes: Sequence[NodeFacts], zone: str, field: str) -> set[str
     """
     # By name of the node.
     zone_of = {each.name: zone_text(each.zone) for each in nodes}
-    found = {name for name, own in zone_of.items() if own and zone in (own, own.rpartition("/")[2])}
-    if found:
-        return found
+    names = {name for name, own in zone_of.items() if own and zone in (own, own.rpartition("/")[2])}
+    if names:
+        return names
     zones = sorted({each for each in zone_of.values() if each})
     known = zones if field == "--zone" else [*zone_of][:HINT_MAX_NAMES] + zones
     what = "zone" if field == "--zone" else "node or zone"
@@ -90,10 +90,10 @@ def _hint(name: str, known: Sequence[str]) -> str:
 
 def _selected_names(nodes: Sequence[NodeFacts], selector: str) -> set[str]:
     requirements = parse_selector(selector)
-    found = {each.name for each in nodes if _matches(requirements, dict(each.labels))}
-    if not found:
+    names = {each.name for each in nodes if _matches(requirements, dict(each.labels))}
+    if not names:
         raise InputError("selects no node", field="--selector", value=cut_short(selector))
-    return found
+    return names
 
 
 def _matches(requirements: Sequence[Requirement], labels: Mapping[str, str]) -> bool:
@@ -108,16 +108,16 @@ def parse_selector(text: str) -> tuple[Requirement, ...]:
     if len(text) > SELECTOR_MAX_CHARS:
         problem = f"is longer than {SELECTOR_MAX_CHARS:,} characters"
         raise InputError(problem, field="--selector", value=cut_short(text))
-    found: list[Requirement] = []
+    requirements: list[Requirement] = []
     at = 0
     while at < len(text):
         match = _TERM.match(text, at)
         if match is None or match.end() == at:
             problem = "is no label selector (as pool=a,env!=dev,gpu,!spot,tier in (x,y))"
             raise InputError(problem, field="--selector", value=cut_short(text[at:]))
-        found.append(_requirement(match))
+        requirements.append(_requirement(match))
         at = match.end()
-    return tuple(found)
+    return tuple(requirements)
 
 
 def _requirement(match: re.Match[str]) -> Requirement:

@@ -97,11 +97,11 @@ def _pods(inputs: RunInputs) -> Iterator[InputPod]:
 
 def kind_of(name: str) -> tuple[str, str]:
     """Split a name into (kind, name or namespace/name); the kind is "" if none is named."""
-    first, _, rest = name.replace(" ", "/", 1).partition("/")
-    if first.lower() in POD_KINDS and rest:
-        return "Pod", rest
-    kind = KINDS.get(first.lower().partition(".")[0], "") if rest else ""
-    return (kind, rest) if kind else ("", name)
+    kind_name, _, name_or_key = name.replace(" ", "/", 1).partition("/")
+    if kind_name.lower() in POD_KINDS and name_or_key:
+        return "Pod", name_or_key
+    kind = KINDS.get(kind_name.lower().partition(".")[0], "") if name_or_key else ""
+    return (kind, name_or_key) if kind else ("", name)
 
 
 def _is_named(workload: str, kind: str, name: str) -> bool:
@@ -135,11 +135,11 @@ def _note_of_pod(pod: InputPod) -> str:
     return f"{pod.identity.key} runs on {pod.node_name}; it is explained as if it were pending."
 
 
-def _refuse_several(name: str, what: str, found: Sequence[str]) -> NoReturn:
-    some = ", ".join(sorted(found)[:NAMES_MAX])
-    more = ", …" if len(found) > NAMES_MAX else ""
+def _refuse_several(name: str, what: str, matches: Sequence[str]) -> NoReturn:
+    some = ", ".join(sorted(matches)[:NAMES_MAX])
+    more = ", …" if len(matches) > NAMES_MAX else ""
     raise InputError(
-        f"matches {len(found)} {what}: use one of {some}{more}",
+        f"matches {len(matches)} {what}: use one of {some}{more}",
         field="POD",
         value=cut_short(name),
     )

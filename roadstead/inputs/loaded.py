@@ -101,11 +101,12 @@ def split_pods(pods: Iterable[Pod]) -> tuple[tuple[RunningPod, ...], tuple[Pod, 
     running: list[RunningPod] = []
     pending: list[Pod] = []
     # Facts without a node name → the first such object, which all equal pods share.
-    unbound: dict[PodFacts, PodFacts] = {}
+    unbound_facts: dict[PodFacts, PodFacts] = {}
     for identity, facts in pods:
         if facts.node_name:
-            free = replace(facts, node_name="")
-            running.append((identity, unbound.setdefault(free, free), facts.node_name))
+            unbound = replace(facts, node_name="")
+            shared = unbound_facts.setdefault(unbound, unbound)
+            running.append((identity, shared, facts.node_name))
         else:
             pending.append((identity, facts))
     return tuple(running), tuple(pending)

@@ -56,6 +56,8 @@ def load_manifests(
 ) -> Loaded:
     """Load nodes, sorted by name as by the API server, and pods, the cluster's pending ones first.
 
+    cluster, pods: paths of the manifests of a cluster, and of those to be scheduled on it. Of the
+    latter, workloads are expanded: replaced by the pods that their controllers would create.
     is_strict: as in `read_manifests`. reschedules_lost: running pods of missing nodes become
     pending, behind the others.
 
@@ -76,6 +78,7 @@ def load_manifests(
         is_strict=is_strict,
         on_text=on_text,
     )
+    # `existing` is of the cluster, `wanted` to be scheduled on it.
     everything = merged(existing, wanted)
     nodes = tuple(sorted(everything.nodes, key=lambda each: each.metadata.name.encode()))
     expansion = expand_workloads(workloads_to_expand(existing, wanted, everything), nodes)

@@ -1,7 +1,7 @@
 """Facts of storage from raw manifests, completed as by the API server and its controllers.
 
 A class without a binding mode binds immediately; a volume without a status is available. Claims
-come from `roadstead.manifests.creation`.
+are completed in `roadstead.manifests.creation`.
 """
 
 from __future__ import annotations

@@ -106,9 +106,9 @@ def catalog_of(document: object, source: str) -> tuple[CatalogShape, ...]:
 
 
 def _check_fields(
-    found: Mapping[str, object], known: tuple[str, ...], source: str, at: str
+    entry: Mapping[str, object], known: tuple[str, ...], source: str, at: str
 ) -> None:
-    for key in found:
+    for key in entry:
         if key not in known:
             problem = f"is not a field here (there are {', '.join(known)})"
             raise InputError(problem, source=source, field=f"{at}.{key}".lstrip(".")[:120])
@@ -134,17 +134,17 @@ def _check_names_and_prices(shapes: tuple[CatalogShape, ...], source: str) -> No
         )
 
 
-def _shape(found: object, source: str, at: str) -> CatalogShape:
+def _shape(entry: object, source: str, at: str) -> CatalogShape:
     """Check one entry of `shapes`. at: the path of its field, for errors."""
-    if not isinstance(found, dict):
-        raise InputError("must be a map", source=source, field=at, value=cut_short(found))
-    _check_fields(found, _FIELDS, source, at)
-    name = found.get("name")
+    if not isinstance(entry, dict):
+        raise InputError("must be a map", source=source, field=at, value=cut_short(entry))
+    _check_fields(entry, _FIELDS, source, at)
+    name = entry.get("name")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         rule = "must be a name of lower-case letters, digits and '-', of at most 42 characters"
-        value = cut_short(name) if "name" in found else ""
+        value = cut_short(name) if "name" in entry else ""
         raise InputError(rule, source=source, field=f"{at}.name", value=value)
-    template = found.get("node")
+    template = entry.get("node")
     if not isinstance(template, dict):
         rule = "must be a Node, as a map"
         raise InputError(rule, source=source, field=f"{at}.node", value=cut_short(template))
@@ -152,13 +152,13 @@ def _shape(found: object, source: str, at: str) -> CatalogShape:
         name,
         _template(template, source, f"{at}.node"),
         template,
-        _price(found, source, at),
-        _max_count(found, source, at),
+        _price(entry, source, at),
+        _max_count(entry, source, at),
     )
 
 
-def _price(found: Mapping[str, object], source: str, at: str) -> float | None:
-    price = found.get("pricePerHour")
+def _price(entry: Mapping[str, object], source: str, at: str) -> float | None:
+    price = entry.get("pricePerHour")
     if price is None:
         return None
     if isinstance(price, bool) or not isinstance(price, int | float) or not 0 <= price <= PRICE_MAX:
@@ -167,8 +167,8 @@ def _price(found: Mapping[str, object], source: str, at: str) -> float | None:
     return float(price)
 
 
-def _max_count(found: Mapping[str, object], source: str, at: str) -> int | None:
-    count = found.get("maxCount")
+def _max_count(entry: Mapping[str, object], source: str, at: str) -> int | None:
+    count = entry.get("maxCount")
     if count is None:
         return None
     if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= COUNT_MAX:
@@ -178,7 +178,10 @@ def _max_count(found: Mapping[str, object], source: str, at: str) -> int | None:
 
 
 def _template(manifest: dict[str, object], source: str, at: str) -> NodeFacts:
-    """Compile the template to facts without a name, with a label for the hostname."""
+    """Compile the template to facts without a name.
+
+    A hostname label that it does not set has a placeholder, for which `named_node` puts the name.
+    """
     for field, wanted in (("apiVersion", "v1"), ("kind", "Node")):
         if manifest.get(field, wanted) != wanted:
             value = cut_short(manifest[field])

@@ -42,23 +42,23 @@ def not_created(
 def _not_created(
     refused: RefusedObject, owners: Mapping[OwnerKey, OwnerKey], sources: Mapping[OwnerKey, str]
 ) -> NotCreated:
-    found = refused.manifest
-    key = kind_and_name(found)
-    controller = found.metadata.controller
+    manifest = refused.manifest
+    key = kind_and_name(manifest)
+    controller = manifest.metadata.controller
     if controller is not None:
-        namespace = found.metadata.namespace or DEFAULT_NAMESPACE
-        labels = found.metadata.labels.items()
+        namespace = manifest.metadata.namespace or DEFAULT_NAMESPACE
+        labels = manifest.metadata.labels.items()
         workload = workload_name(controller.kind, namespace, controller.name, labels)
-        owner = controller_key(found)
+        owner = controller_key(manifest)
     else:
         owner = owners.get(key, ("", "", ""))
         workload = f"{owner[0]} {owner[1]}/{owner[2]}" if owner[0] else ""
     # From the object to its owners, up to one that is in a manifest.
     while key not in sources and owner[0]:
         key, owner = owner, owners.get(owner, ("", "", ""))
-    name = "/".join(namespaced_name(found))
+    name = "/".join(namespaced_name(manifest))
     source = sources.get(key, "")
-    return NotCreated(type(found).__name__, name, workload, source, refused.reason)
+    return NotCreated(type(manifest).__name__, name, workload, source, refused.reason)
 
 
 def not_created_notes(objects: Sequence[NotCreated]) -> Iterator[str]:

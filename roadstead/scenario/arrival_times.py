@@ -39,12 +39,12 @@ class ArrivalTimes(Protocol):
         ...
 
 
-def _poisson_times(gaps: RandomStream, mean_us: float) -> Iterator[Block]:
-    """Yield the times of a Poisson process, up to END_US."""
+def _poisson_times(stream: RandomStream, mean_us: float) -> Iterator[Block]:
+    """Yield the times of a Poisson process with this mean gap, up to END_US."""
     now_us = 0
     while now_us < END_US:
-        # Cut so that a block of gaps does not overflow.
-        drawn = np.minimum(rounded(gaps.exponential(BLOCK) * mean_us), END_US)
+        # Cut so that the sum of a block of gaps does not overflow.
+        drawn = np.minimum(rounded(stream.exponential(BLOCK) * mean_us), END_US)
         times = now_us + np.cumsum(drawn)
         now_us = int(times[-1])
         yield times
@@ -84,7 +84,11 @@ class RegularTimes:
 
 @dataclass(frozen=True, slots=True)
 class BurstTimes:
-    """Bursts of arrivals, each spread evenly over a time; every_us: 0 for one burst."""
+    """Bursts of arrivals.
+
+    size: arrivals of a burst. every_us: from the start of a burst to that of the next one, 0 for
+    one burst. over_us: the time over which the arrivals of a burst are spread evenly.
+    """
 
     size: int
     every_us: int

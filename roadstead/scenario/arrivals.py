@@ -56,6 +56,7 @@ class PodChoice:
         return tuple((f"{name}-{member}", facts) for member in range(self.gang))
 
     def _grouped(self, name: str) -> PodFacts:
+        # A pod names its pod group by one of these labels.
         labels = dict(self.facts.labels) | {GROUP_LABELS[0]: name}
         group = GroupMembership(name, self.gang)
         return replace(self.facts, labels=tuple(sorted(labels.items())), pod_group=group)
@@ -125,10 +126,10 @@ class DrawnArrivals:
 class TraceArrivals:
     """The pods of a trace.
 
-    rate: factor by which the rate of arrivals is multiplied. sample: fraction of the pods. Pods
-    created at start_from_us in the trace arrive at shift_us; earlier ones do not. suffix: of the
-    pods' names. lifecycles: of each class of the trace. order: rows of the trace to play, by
-    creation.
+    rate: factor by which the rate of arrivals is multiplied. sample: fraction of the pods that
+    arrive. start_from_us: time in the trace; pods created earlier do not arrive. shift_us: time in
+    the scenario that corresponds to it. suffix: of the pods' names. lifecycles: of each class of
+    the trace. order: rows of the trace to play, by creation.
     """
 
     index: int
@@ -145,8 +146,8 @@ class TraceArrivals:
     def __post_init__(self) -> None:
         begin_ms = -(-self.start_from_us // US_PER_MS)
         order = np.argsort(self.trace.creation_ms, kind="stable")
-        kept = order[np.searchsorted(self.trace.creation_ms[order], begin_ms) :]
-        object.__setattr__(self, "order", kept.astype(np.int64))
+        played = order[np.searchsorted(self.trace.creation_ms[order], begin_ms) :]
+        object.__setattr__(self, "order", played.astype(np.int64))
 
     def expected(self, horizon_us: int) -> tuple[float, float]:
         """Return the expected numbers of (arrivals, pods) before the horizon."""

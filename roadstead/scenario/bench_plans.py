@@ -66,10 +66,10 @@ LARGE: Final = PoissonSize(50_000, 1_000_000, DAY_US, 30 * DAY_US)
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """The required value of a measured figure: of a rate the lowest, of a time the highest.
+    """The required performance of a scenario.
 
-    figure: "events_per_s", at least `value`, or "processor_s", at most `value`. memory_bytes:
-    maximum memory; 0 for no maximum.
+    figure: "events_per_s", which must be at least `value`, or "processor_s", which must be at most
+    `value`. memory_bytes: maximum memory; 0 for no maximum.
     """
 
     figure: str

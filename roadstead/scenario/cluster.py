@@ -64,7 +64,8 @@ def compile_cluster_part(
     """Compile the manifests with the objects that the workload adds.
 
     added: those objects. namespaces, trace_devices: those of traces. nodes: all at the start.
-    Raises InputError.
+    templates: interns facts, so that equal pods of manifests and workload share one object. Raises
+    InputError.
     """
     with_added = replace(manifests, stateful_sets=(*manifests.stateful_sets, *added.stateful_sets))
     created = create(manifests, manifests.pods, added.claims)
@@ -120,7 +121,11 @@ def _joined(
     named: Iterable[str],
     of_traces: Iterable[tuple[str, Labels]],
 ) -> tuple[tuple[str, Labels], ...]:
-    """Join namespaces; those of manifests are first and override others of the same name."""
+    """Join namespaces; those of manifests are first and override others of the same name.
+
+    named: names of the namespaces of the workload's pods; such a one has only the label with its
+    name, unless manifests or traces have it, too.
+    """
     unlabelled = ((name, ((NAME_LABEL, name),)) for name in sorted(named))
     joined: dict[str, Labels] = dict(of_manifests)
     for name, labels in (*of_traces, *unlabelled):
@@ -146,14 +151,14 @@ def _share(budget: PodDisruptionBudget, field: str, value: int | str | None) -> 
     if value is None:
         return None
     try:
-        found = percentage(value)
+        number = percentage(value)
     except ValueError as error:
         raise _refused(budget, field, value, str(error)) from error
-    if isinstance(found, Percentage):
-        return share_of(found, Share())
-    if not isinstance(found, int) or not 0 <= found <= COUNT_MAX:
+    if isinstance(number, Percentage):
+        return share_of(number, Share())
+    if not isinstance(number, int) or not 0 <= number <= COUNT_MAX:
         raise _refused(budget, field, value, f"must be 0 to {COUNT_MAX}")
-    return Share(found)
+    return Share(number)
 
 
 def _refused(budget: PodDisruptionBudget, field: str, value: object, problem: str) -> InputError:

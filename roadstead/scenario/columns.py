@@ -25,8 +25,9 @@ _NUMBER = re.compile(r"([0-9]{1,18})(?:\.([0-9]{1,9}))?", re.ASCII)
 def read_times(path: Path, column: str, unit: str) -> NDArray[np.int64]:
     """Read the times of a column as microseconds: int64[rows], in the file's order.
 
-    Digits beyond microseconds are cut. Raises InputError with file, line and column for a file that
-    is no such table or has no rows, and for anything but a number from 0 to 100 years.
+    unit: of the numbers in the file, a key of UNITS_US. Digits beyond microseconds are cut. Raises
+    InputError with file, line and column for a file that is no such table or has no rows, and for
+    anything but a number from 0 to 100 years.
     """
     source = str(path)
     reader = csv.reader(io.StringIO(read_text(path, FILE_MAX_BYTES), newline=""), strict=True)

@@ -104,7 +104,8 @@ def manifest_places(file: ScenarioFile) -> Iterator[tuple[str, list[str]]]:
 class _Compilation:
     """The state of one compilation.
 
-    plugins: those of users, by name. traces: by resolved path, each read once.
+    plugins: those of users, by name. traces: by resolved path, each read once. devices: by the same
+    paths, of traces whose GPUs are devices. slices: of the nodes that the fleet takes from traces.
     """
 
     file: ScenarioFile
@@ -112,10 +113,7 @@ class _Compilation:
     configs: tuple[SchedulerConfigText, ...]
     traces: dict[Path, Trace] = field(default_factory=dict)
     devices: dict[Path, DevicesFacts] = field(default_factory=dict)
-    """Of traces whose GPUs are devices."""
-
     slices: list[SliceFacts] = field(default_factory=list)
-    """ResourceSlices of the nodes that the fleet takes from traces."""
 
     def plan(self) -> CompiledScenario:
         scenario = self.file.scenario
@@ -172,7 +170,10 @@ class _Compilation:
         )
 
     def _has_served_resources(self) -> bool:
-        """Whether device claims are created for extended resources that pods request."""
+        """Whether claims of devices are created for the extended resources that pods request.
+
+        Such a resource is *served* by devices: a DeviceClass names it.
+        """
         # Without the gate such pods have no claims, and pods without claims are decided faster.
         return self._gates().extended_resource
 

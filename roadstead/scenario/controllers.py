@@ -70,7 +70,7 @@ ORDINALS_MAX: Final = 10_000
 QUARTER: Final = Share(basis_points=2_500)
 """The API server's default of maxSurge and maxUnavailable."""
 
-BASE_MAX_CHARS: Final = 240
+PREFIX_MAX_CHARS: Final = 240
 """Maximum length of a prefix of pod names; a name has 253 characters at most."""
 
 BACKOFF_LIMIT: Final = 6
@@ -157,25 +157,29 @@ class ControllerCompiler:
         return _with_parameters(plan, entry, first)
 
     def _revision(self, owner: ApiObject, parsed: TemplateObject) -> PodTemplatePlan:
-        """Compile the pods of one revision. owner: the controller. parsed: the template read."""
+        """Compile the pods of one revision.
+
+        owner: the controller, with the template of this revision. parsed: the same template as it
+        was read.
+        """
         check_object(type(owner).__name__, owner, source=parsed.source)
         if isinstance(owner, StatefulSet):
             return self._stateful(owner, parsed)
-        base = owner.metadata.name
+        owner_name = owner.metadata.name
         if isinstance(owner, Deployment):
             owner = replica_set_of(owner)
-            base = owner.metadata.name
+            owner_name = owner.metadata.name
         if isinstance(owner, ReplicaSet):
             self.objects.replica_sets.append(owner)
         if isinstance(owner, DaemonSet):
             pod = daemon_pod(owner)
         elif isinstance(owner, Job):
-            labels = {"job-name": base, "batch.kubernetes.io/job-name": base}
-            pod = pod_of(owner, owner.spec.template, base, labels)
+            labels = {"job-name": owner_name, "batch.kubernetes.io/job-name": owner_name}
+            pod = pod_of(owner, owner.spec.template, owner_name, labels)
         else:
             assert isinstance(owner, ReplicaSet)
-            pod = pod_of(owner, owner.spec.template, base)
-        return PodTemplatePlan(_pod_name_prefix(base), *self.templates.compile(pod, parsed))
+            pod = pod_of(owner, owner.spec.template, owner_name)
+        return PodTemplatePlan(_pod_name_prefix(owner_name), *self.templates.compile(pod, parsed))
 
     def _stateful(self, owner: StatefulSet, parsed: TemplateObject) -> PodTemplatePlan:
         """Compile the pods of all ordinals."""
@@ -190,12 +194,12 @@ class ControllerCompiler:
         return PodTemplatePlan(owner.metadata.name, facts, lifecycle, ordinals)
 
 
-def _pod_name_prefix(base: str) -> str:
+def _pod_name_prefix(owner_name: str) -> str:
     """Return a prefix that leaves room for the suffix of a pod's name."""
-    if len(base) <= BASE_MAX_CHARS:
-        return base
+    if len(owner_name) <= PREFIX_MAX_CHARS:
+        return owner_name
     # With a hash of the whole name, so that cut names differ.
-    return joined_name(base[: BASE_MAX_CHARS - 10], suffix_of(base))
+    return joined_name(owner_name[: PREFIX_MAX_CHARS - 10], suffix_of(owner_name))
 
 
 def _pod_without_ordinal(owner: StatefulSet) -> Pod:
@@ -211,7 +215,10 @@ def _name(parsed: TemplateObject, template: object) -> str:
 def _controller(
     kind: ControllerKind, meta: ObjectMeta, parsed: TemplateObject, replicas: int
 ) -> ApiObject:
-    """Build the controller with the template of one revision, and a selector that matches it."""
+    """Build the controller with the template of one revision, and a selector that matches it.
+
+    parsed: the object in the file, which may be of another kind than the controller, such as a Pod.
+    """
     labels = parsed.template.metadata.labels or {_NAME_LABEL: meta.name}
     template = PodTemplate(
         metadata=parsed.template.metadata.model_copy(update={"labels": labels}),

@@ -38,7 +38,7 @@ class FileDigests:
     """Compute digests of the files of scenarios that were compiled, of each file once."""
 
     def __init__(self) -> None:
-        self._seen: set[object] = set()
+        self._digested: set[object] = set()
 
     def of(self, file: ScenarioFile) -> Iterator[InputDigest]:
         """Yield the digests of the files of a scenario that no earlier one has. InputError."""
@@ -52,8 +52,8 @@ class FileDigests:
                 yield InputDigest(file.name_of(Path(source)), digest)
 
     def _is_new(self, key: object) -> bool:
-        is_new = key not in self._seen
-        self._seen.add(key)
+        is_new = key not in self._digested
+        self._digested.add(key)
         return is_new
 
 
@@ -67,6 +67,6 @@ def input_files(file: ScenarioFile) -> Iterator[tuple[str, Path]]:
     for place, paths in manifest_places(file):
         for source, _ in read_texts(paths, stdin=io.BytesIO(b"")):
             real = os.path.realpath(source)
-            if real not in seen:
-                seen.add(real)
+            if real not in yielded:
+                yielded.add(real)
                 yield place, Path(source)

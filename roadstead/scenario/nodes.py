@@ -71,12 +71,12 @@ class NodeCompiler:
     def generate(self, entry: GeneratedNodes, at: KeyPath) -> tuple[NodeFacts, ...]:
         """Generate nodes. at: path of the entry. Raises InputError."""
         is_named = isinstance(entry.shape, str) and entry.shape != OPENB
-        base = str(entry.shape).lower() if is_named else NODE_PREFIX
-        prefix, number = entry.name or base, 1
+        default = str(entry.shape).lower() if is_named else NODE_PREFIX
+        prefix, number = entry.name or default, 1
         # Prefixes that the scenario does not name are numbered, if several entries have one shape.
         while not entry.name and prefix in self.prefixes:
             number += 1
-            prefix = f"{base}-{number}"
+            prefix = f"{default}-{number}"
         self.prefixes.add(prefix)
         if rules := subdomain_errors(f"{prefix}-00000"):
             problem = f"makes names of nodes that are not allowed: {'; '.join(rules)}"
@@ -93,6 +93,7 @@ class NodeCompiler:
 
     def register(self, nodes: list[NodeFacts], at: KeyPath) -> tuple[NodeFacts, ...]:
         """Add nodes to the scenario. InputError if another entry has one of their names."""
+        # The path of the entry in its list, such as fleet[0].
         where = join_path("", at[:2])
         for node in nodes:
             other = self.origin_of.setdefault(node.name, where)

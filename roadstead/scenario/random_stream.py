@@ -22,7 +22,11 @@ BELOW_ONE: Final = 1 - 2.0**-53
 
 
 class RandomStream:
-    """One stream of random numbers, read in blocks of any size."""
+    """One stream of random numbers, read in blocks of any size.
+
+    seed: of the run. index: of the source of arrivals or the controller that draws. purpose: a
+    text. Streams that differ in one of the three are independent.
+    """
 
     def __init__(self, seed: int, index: int, purpose: str) -> None:
         sequence = np.random.SeedSequence([seed, index, *purpose.encode()])

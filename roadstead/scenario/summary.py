@@ -134,7 +134,9 @@ def _controller(plan: ControllerPlan, nodes: tuple[NodeFacts, ...]) -> Controlle
     replicas = plan.replicas
     if plan.kind == "DaemonSet":
         # The first template applies from the creation on; the number is only part of the name.
-        replicas = sum(plan.daemon(template=0, node=node, number=0) is not None for node in nodes)
+        replicas = sum(
+            plan.pod_on_node(template=0, node=node, number=0) is not None for node in nodes
+        )
     return ControllerSummary(plan.kind, plan.namespace, plan.name, replicas, len(plan.changes))
 
 

@@ -78,14 +78,14 @@ class TemplateObject:
         """Return a number or percentage of the document. InputError for anything else."""
         value = self.value_at(path)
         try:
-            found = percentage(value)
+            share = percentage(value)
         except ValueError as error:
             raise self._refusal(path, str(error)) from error
-        if isinstance(found, Percentage) or found is None:
-            return found
-        if type(found) is not int or not 0 <= found <= SHARE_MAX:
+        if isinstance(share, Percentage) or share is None:
+            return share
+        if type(share) is not int or not 0 <= share <= SHARE_MAX:
             raise self._refusal(path, f"must be a percentage, or a number from 0 to {SHARE_MAX}")
-        return found
+        return share
 
     def _refusal(self, path: Sequence[str], problem: str) -> InputError:
         field, value = ".".join(path), cut_short(self.value_at(path))
@@ -99,9 +99,9 @@ class Templates:
     A lifecycle (`PodLifecycle`) is how long a pod tolerates NoExecute taints, and its grace period.
 
     cluster: the objects by which pods are admitted. grace_us: grace period of pods whose template
-    sets none. tolerated_us: duration of the tolerations that the API server adds. served: extended
-    resources that device classes provide. notes: what was left out of templates, in words, each
-    once (as keys).
+    sets none. tolerated_us: duration of the tolerations of not-ready and unreachable nodes, which
+    the API server adds. served: extended resources that a DeviceClass names: devices are allocated
+    for them. notes: what was left out of templates, in words, each once (as keys).
     """
 
     def __init__(
@@ -133,11 +133,11 @@ class Templates:
         if not isinstance(template, str):
             return self._inline(at, template)
         path = self._file.existing_file(at, template)
-        found = self._by_path.get(str(path))
-        if found is None:
+        parsed = self._by_path.get(str(path))
+        if parsed is None:
             text = read_bytes(path, MAX_TEXT_BYTES)
-            found = self._by_path[str(path)] = self._one_object(text, str(path), is_strict=False)
-        return found
+            parsed = self._by_path[str(path)] = self._one_object(text, str(path), is_strict=False)
+        return parsed
 
     def _inline(self, at: KeyPath, template: Mapping[str, object]) -> TemplateObject:
         """Read a template without a kind as a Pod; a Pod without a name is named "pod"."""
@@ -171,9 +171,9 @@ class Templates:
             problem = f"holds {len(objects)} objects with a pod template (want one)"
             raise InputError(problem, source=source)
         self.notes |= dict.fromkeys(f"Left out: {each}" for each in manifests.unknown)
-        ((found, template),) = objects
-        document = _document_of(text, source, type(found).__name__)
-        return TemplateObject(found, template, source, document, _grace_us(document))
+        ((manifest, template),) = objects
+        document = _document_of(text, source, type(manifest).__name__)
+        return TemplateObject(manifest, template, source, document, _grace_us(document))
 
     def compile(self, pod: Pod, template: TemplateObject) -> tuple[PodFacts, PodLifecycle]:
         """Admit a pod as `roadstead schedule` does, and compile it.
@@ -196,9 +196,9 @@ class Templates:
                 )
         for index, claim in enumerate(admitted.spec.resource_claims):
             name = claim.resource_claim_template_name
-            # `create` writes a status for each claim whose template it found.
-            found = {each.name for each in admitted.status.resource_claim_statuses}
-            if name is not None and claim.name not in found:
+            # `create` writes a status for each claim whose template exists.
+            with_template = {each.name for each in admitted.status.resource_claim_statuses}
+            if name is not None and claim.name not in with_template:
                 problem = "names no ResourceClaimTemplate of the cluster"
                 where = f"spec.resourceClaims[{index}].resourceClaimTemplateName"
                 obj, value = name_in_errors(pod), cut_short(name)
@@ -230,7 +230,7 @@ class Templates:
         return self.intern(facts)
 
     def intern(self, facts: PodFacts) -> PodFacts:
-        """Return the object that is kept for all facts equal to these."""
+        """Return the object that is used for all facts equal to these."""
         return self._pool.intern(facts)
 
     def lifecycle_of(self, pod: Pod, grace_us: int | None = None) -> PodLifecycle:
@@ -264,6 +264,7 @@ class Templates:
         if seconds is None:
             tolerated_us = NEVER_US
         elif is_default_toleration(toleration):
+            # Added by the API server; its duration is a setting of the scenario.
             tolerated_us = self._tolerated_us
         else:
             # A negative number evicts at once, as 0 does.
@@ -272,21 +273,23 @@ class Templates:
         return TimedToleration(toleration.key, operator, toleration.value, tolerated_us)
 
 
-def template_of(found: ApiObject) -> PodTemplate:
+def template_of(manifest: ApiObject) -> PodTemplate:
     """Return the pod template of a workload; of a pod, one with its own labels and spec."""
-    if isinstance(found, Pod):
-        own = TemplateMeta(labels=found.metadata.labels, annotations=found.metadata.annotations)
+    if isinstance(manifest, Pod):
+        own = TemplateMeta(
+            labels=manifest.metadata.labels, annotations=manifest.metadata.annotations
+        )
         # Without the tolerations of not-ready and unreachable nodes that were added when the pod
         # was read. They are added again to each pod: with a duration by the API server, without one
         # by the controller of a daemon set.
         tolerations = tuple(
-            each for each in found.spec.tolerations if not is_default_toleration(each)
+            each for each in manifest.spec.tolerations if not is_default_toleration(each)
         )
-        spec = found.spec.model_copy(update={"tolerations": tolerations})
+        spec = manifest.spec.model_copy(update={"tolerations": tolerations})
         return PodTemplate(metadata=own, spec=spec)
-    if isinstance(found, CronJob):
-        return found.spec.job_template.spec.template
-    template = found.spec.template  # type: ignore[attr-defined]
+    if isinstance(manifest, CronJob):
+        return manifest.spec.job_template.spec.template
+    template = manifest.spec.template  # type: ignore[attr-defined]
     assert isinstance(template, PodTemplate)
     return template
 

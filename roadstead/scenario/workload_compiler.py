@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from roadstead.config.scenario import distributions as schema
+from roadstead.config.scenario import distributions
 from roadstead.config.scenario.read import ScenarioFile
 from roadstead.config.scenario.workload import (
     ControllerEntry,
@@ -57,10 +57,11 @@ PODS_MAX: Final = 1_000_000_000
 
 @dataclass(slots=True)
 class WorkloadCompiler:
-    """Compile the entries of the workload in order. trace_at: returns the trace of a path.
+    """Compile the entries of the workload in order.
 
-    has_groups: some configuration has a plugin that places the pods of a gang all or none. sources,
-    plans: those compiled so far. names: (kind, namespace, name) of each plan. traces: number of
+    trace_at: returns the trace that the key at a path names. has_groups: some configuration has a
+    plugin that places the pods of a gang all or none. sources: of arrivals, compiled so far. plans:
+    of controllers, compiled so far; names: (kind, namespace, name) of each. traces: number of
     entries with a trace.
     """
 
@@ -118,7 +119,7 @@ class WorkloadCompiler:
     def _pods(self, entry: PodsWorkload, number: int, at: KeyPath) -> DrawnArrivals:
         arrivals = entry.arrivals
         # The key by which the kind of arrivals was chosen, such as `poisson`.
-        kind_keys = set(type(arrivals).model_fields) - set(schema.ArrivalWindow.model_fields)
+        kind_keys = set(type(arrivals).model_fields) - set(distributions.ArrivalWindow.model_fields)
         choices = (
             self._choice(each.template, each.weight, each.gang, number, (*at, "pods", index))
             for index, each in enumerate(entry.pods)
@@ -173,39 +174,39 @@ class WorkloadCompiler:
         self.names.add(name)
         self.plans.append(plan)
 
-    def _times(self, entry: schema.Arrivals, at: KeyPath) -> ArrivalTimes:
+    def _times(self, entry: distributions.Arrivals, at: KeyPath) -> ArrivalTimes:
         match entry:
-            case schema.PoissonArrivals():
+            case distributions.PoissonArrivals():
                 return PoissonTimes(entry.poisson.per_hour)
-            case schema.RegularArrivals():
+            case distributions.RegularArrivals():
                 return RegularTimes(entry.every)
-            case schema.BurstArrivals():
+            case distributions.BurstArrivals():
                 return BurstTimes(entry.burst.size, entry.burst.every or 0, entry.burst.over)
-            case schema.DiurnalArrivals():
+            case distributions.DiurnalArrivals():
                 rate = entry.diurnal
                 return DiurnalTimes(rate.per_hour, rate.swing, rate.period, rate.peak)
-            case schema.FileArrivals():
+            case distributions.FileArrivals():
                 return ListedTimes(np.sort(self._column(entry.file, (*at, "file"))))
 
-    def durations(self, entry: schema.Duration | None, at: KeyPath) -> DurationsBase:
+    def durations(self, entry: distributions.Duration | None, at: KeyPath) -> DurationsBase:
         """Return a distribution; pods without one run until they are deleted."""
         match entry:
             case None:
                 return FixedTimes()
-            case schema.FixedDuration():
+            case distributions.FixedDuration():
                 return FixedTimes(entry.fixed)
-            case schema.ExponentialDuration():
+            case distributions.ExponentialDuration():
                 return ExponentialTimes(entry.exponential.mean)
-            case schema.LognormalDuration():
+            case distributions.LognormalDuration():
                 return LognormalTimes(entry.lognormal.median, entry.lognormal.p99)
-            case schema.WeibullDuration():
+            case distributions.WeibullDuration():
                 return WeibullTimes(entry.weibull.scale, entry.weibull.shape)
-            case schema.UniformDuration():
+            case distributions.UniformDuration():
                 return UniformTimes(entry.uniform.min, entry.uniform.max)
-            case schema.EmpiricalDuration():
+            case distributions.EmpiricalDuration():
                 return EmpiricalTimes(self._column(entry.empirical, (*at, "empirical")))
 
-    def _column(self, entry: schema.FileColumn, at: KeyPath) -> NDArray[np.int64]:
+    def _column(self, entry: distributions.FileColumn, at: KeyPath) -> NDArray[np.int64]:
         path = self.file.existing_file((*at, "path"), entry.path)
         return read_times(path, entry.column, entry.unit)
 

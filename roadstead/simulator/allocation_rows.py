@@ -47,6 +47,7 @@ def device_rows(slices: Iterable[SliceFacts]) -> Iterator[Row]:
 
 
 def _device_row(resource_slice: SliceFacts, device: DeviceFacts, counters: str) -> Row:
+    # `placed_per_device`: perDeviceNodeSelection of the ResourceSlice; each device names its nodes.
     placement = device.placement if resource_slice.placed_per_device else resource_slice.placement
     capacity = {each.name: each.amount for each in device.capacity}
     return (
@@ -71,9 +72,10 @@ class AllocationRows:
     def __init__(self) -> None:
         # By key `namespace/name`.
         self._recorded: dict[str, DeviceClaimFacts] = {}
-        # By UID, of pods that reserve claims: when a claim is freed, its pod may not be found.
+        # UID → number in the run, of pods that reserve claims. Stored, since a claim may lose its
+        # pod after the pod has ended, when `RecordedWorld.pods` has it no more.
         self._pod_numbers: dict[str, int] = {}
-        # By UID, of these pods: the number of recorded claims that they reserve.
+        # UID of such a pod → how many recorded claims it reserves.
         self._reserved: Counter[str] = Counter()
 
     def changed(
@@ -117,8 +119,8 @@ class AllocationRows:
         self, world: RecordedWorld, before: DeviceClaimFacts | None, after: DeviceClaimFacts
     ) -> Iterator[Row]:
         """Yield rows of the devices and pods that are new in a claim."""
-        known = {each.uid for each in before.reserved_for} if before is not None else set()
-        new = [each.uid for each in after.reserved_for if each.uid not in known]
+        old = {each.uid for each in before.reserved_for} if before is not None else set()
+        new = [each.uid for each in after.reserved_for if each.uid not in old]
         for uid in new:
             self._reserved[uid] += 1
             if (pod := world.pods.get(uid)) is not None:

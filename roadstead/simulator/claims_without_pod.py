@@ -9,7 +9,11 @@ from roadstead.facts.devices import DeviceClaimFacts
 
 
 def claims_without_pod(devices: DeviceState, uid: str) -> tuple[DeviceClaimFacts, ...]:
-    """Return the claims of a pod as they would be without it."""
+    """Return the claims of a pod as they would be without it.
+
+    The pod is not among their consumers. A claim without a consumer has no allocation, and none is
+    in flight (assumed, and not written yet).
+    """
     return tuple(
         deallocated(without_consumers(replace(each, is_in_flight=False), frozenset({uid})))
         for each in devices.claims_of_pods([uid])

@@ -17,15 +17,19 @@ class ClassTotals:
     """The totals of the last sample. Several `ClassCounts` with equal facts are one class."""
 
     def __init__(self) -> None:
+        # The totals of each `ClassCounts` at the last sample.
         self._recorded: dict[ClassCounts, Totals] = {}
-        # By the number of the class; None for the classes that are counted together as one, because
-        # there are more than `MAX_COUNTED_CLASSES`.
+        # Number of a class → its totals. The classes after the first `MAX_COUNTED_CLASSES` are
+        # counted as one, under None.
         self._totals: dict[int | None, Totals] = {}
 
     def changed(
         self, counts: Iterable[ClassCounts], number_of: Callable[[PodFacts], int]
     ) -> Iterator[tuple[int | None, int, int, int, int, int]]:
-        """Yield the number of each class that has changed since the last call, with its totals."""
+        """Yield the number of each class that has changed since the last call, with its totals.
+
+        counts: all of the run. number_of: returns the number of the class with these facts.
+        """
         changed: set[int | None] = set()
         for each in counts:
             totals, before = each.totals(), self._recorded.get(each, _NONE)

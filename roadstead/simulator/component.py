@@ -152,7 +152,7 @@ class ClusterView(Protocol):
 
 
 class Component:
-    """A component that does nothing; each method is called after what it names has happened.
+    """A component that does nothing; each method is called after the event in its name.
 
     sees_all_pods: the methods named `pod_…` are called for pods without a controller, too.
     """

@@ -12,27 +12,31 @@ from collections.abc import Callable, Iterator
 class Delay:
     """The time that the batch under way takes.
 
-    is_busy: whether a batch is under way. free_us: when the last one is over. durations: time of
-    one decision after the other, in microseconds. read_us: in place of them, a clock, by which the
-    time that a batch really took is measured; then runs differ from each other.
+    is_busy: whether a batch is under way. free_us: when the last one is over. durations: yields the
+    time of each decision in microseconds. read_us: a clock, by which the time that a batch really
+    took is measured in place of them; then runs differ from each other.
     """
 
     def __init__(self, durations: Iterator[int], read_us: Callable[[], int] | None = None) -> None:
         self._durations, self._read_us = durations, read_us
-        self._began_us = self._clock_us = 0
+        # When the last batch began: in virtual time, and by the clock.
+        self._began_us = self._began_by_clock_us = 0
         self.is_busy = False
         self.free_us = 0
 
     def begin(self, now_us: int) -> None:
-        """Begin to decide a batch; it is under way only from `decided` on."""
+        """Begin to decide a batch. The caller decides it, and then calls `decided`."""
         assert not self.is_busy, "a batch is under way"
         self._began_us = now_us
-        self._clock_us = self._read_us() if self._read_us is not None else 0
+        self._began_by_clock_us = self._read_us() if self._read_us is not None else 0
 
     def decided(self, pods: int) -> None:
-        """Set the time at which a batch of some pods is over."""
+        """Begin the virtual time that the batch takes, of which `free_us` is the end.
+
+        pods: how many it has.
+        """
         if self._read_us is not None:
-            took_us = self._read_us() - self._clock_us
+            took_us = self._read_us() - self._began_by_clock_us
         else:
             took_us = sum(next(self._durations) for _ in range(pods))
         self.is_busy = True

@@ -105,11 +105,14 @@ class Engine:
         self._arrivals: Iterator[Arrival] = merge_arrivals(scenario, seed)
         # Not carried out yet, each with the component that returned it.
         self._commands: deque[tuple[Component, Command]] = deque()
+        # When the next planned timer of the queue is over.
         self._queue_wakes_us = NO_WAKE_US
-        # Whether a timer of the queue is over; the next batch that begins handles it.
+        # With a delay: a timer of the queue is over; the next batch that begins handles it.
         self._is_queue_due = False
+        # Attempts that bound nothing, until they are recorded.
         self._failed = FailedAttempts(self.simulated_pods.by_uid, recorder)
-        # Of pods whose names are reused: how many had a UID, not counting the number at its end.
+        # By namespace/name, for pods whose names are reused: how many pods have had the name. From
+        # the second one on, their UIDs end with a number.
         self._names_used: Counter[str] = Counter()
         devices = scenario.cluster.devices
         self._has_claims = bool(devices.slices or devices.claims)
@@ -148,8 +151,8 @@ class Engine:
         """Play the scenario to its horizon, once.
 
         on_progress: called at the start and then once per WORK_PER_PROGRESS, also within a step,
-        for progress and limits. until_us: stop there, after all events of that time, without the
-        last sample.
+        for progress and limits. until_us: stop there, after all events of that time, and without
+        the sample that is made at the horizon.
         """
         self._on_progress = on_progress
         with gc_tuned():
@@ -275,7 +278,7 @@ class Engine:
         return pod
 
     def _place(self, pod: SimulatedPod) -> bool:
-        """Decide a new pod immediately, if nothing waits before it; return whether it fits."""
+        """Decide a new pod immediately, if nothing waits before it; return whether it is placed."""
         delay = self._delay
         if delay is not None:
             if delay.is_busy:
@@ -419,14 +422,17 @@ class Engine:
             pod.first_tried_us = now_us
         self.simulated_pods.apply(pod, LifeEvent.BIND)
         self._recorder.bound(now_us, pod)
+        pod.starts_us = now_us + self.scenario.start_delay_us
         if self.scenario.start_delay_us:
-            self._events.push(now_us + self.scenario.start_delay_us, RELEASES, self._start, pod)
+            self._events.push(pod.starts_us, RELEASES, self._start, pod)
         else:
             self._start(pod)
 
     def _start(self, subject: object) -> None:
         pod = cast("SimulatedPod", subject)
-        if pod.state is not LifeState.BOUND or pod.node in self._stopped:
+        # `starts_us` is another time if the node stopped meanwhile: then this event is outdated.
+        is_due = pod.state is LifeState.BOUND and pod.starts_us == self.now_us
+        if not is_due or pod.node in self._stopped:
             return
         pod.started_us = self.now_us
         self.simulated_pods.apply(pod, LifeEvent.START)
@@ -518,9 +524,8 @@ class Engine:
     def _resume_node(self, name: str) -> None:
         for pod, remaining_us in self._stopped.resume(name, self.pods_on(name)):
             if pod.state is LifeState.BOUND:
-                self._events.push(
-                    self.now_us + self.scenario.start_delay_us, RELEASES, self._start, pod
-                )
+                pod.starts_us = self.now_us + self.scenario.start_delay_us
+                self._events.push(pod.starts_us, RELEASES, self._start, pod)
             else:
                 self._finish_at(pod, self.now_us + remaining_us)
 

@@ -19,7 +19,7 @@ Handler = Callable[[object], None]
 
 
 class EventHeap:
-    """The events to come, except arrivals, which the engine merges from their sources.
+    """The events to handle, except arrivals, which the engine merges from their sources.
 
     entries: a `heapq` of (time in microseconds, phase, number, handler, subject); the number makes
     entries differ before the handlers would be compared.

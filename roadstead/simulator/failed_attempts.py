@@ -33,6 +33,7 @@ class FailedAttempts:
 
     def add(self, report: ReportPods, now_us: int) -> None:
         """Count and store the attempts of a scheduler's report that bound nothing."""
+        # Pods that go back to the queue, with the node to which preemption nominated them.
         nominated = {each.uid: each.nominated_node or "" for each in report.returned}
         for reason in report.pending_reasons:
             pod = self._pods.get(reason.uid)
@@ -58,6 +59,6 @@ class FailedAttempts:
             victims.setdefault((preemptor, node), []).append(uid)
         for each in self.attempts:
             # A pod may preempt on one node and then on another, all at one time.
-            found = victims.pop((each.reason.key, each.nominated), ())
-            self._recorder.not_bound(now_us, each.pod, each.reason, each.nominated, found)
+            uids = victims.pop((each.reason.key, each.nominated), ())
+            self._recorder.not_bound(now_us, each.pod, each.reason, each.nominated, uids)
         self.attempts.clear()

@@ -14,11 +14,14 @@ class LimitExceededError(RoadsteadError):
 
 
 class PartDiffersError(RoadsteadError):
-    """A part of a table that a run wrote before is not what the run gives when played again."""
+    """A run was played again and gave other rows than in a part of a table that it wrote before.
+
+    A part is one file of a table, see `tables.py`.
+    """
 
 
 def check_memory(limit_bytes: int, memory_bytes: int) -> None:
-    """Raise LimitExceededError if the process is larger than it may be."""
+    """Raise LimitExceededError if the process uses more memory than it may."""
     if memory_bytes > limit_bytes:
         used, most = memory_bytes // MIB_BYTES, limit_bytes // MIB_BYTES
         raise LimitExceededError(

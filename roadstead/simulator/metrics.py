@@ -68,30 +68,32 @@ class RunMetrics:
     def result(self) -> dict[str, float]:
         """Return the metrics by name; those of an owner or a resource have its name at the end.
 
-        utilization, fragmentation: sums over the samples, as parts of the allocatable amount.
+        utilization: requested amount, divided by the allocatable one; fragmentation: the same of
+        fragments. All amounts are summed over the samples before the division.
         """
         all_us = [wait_us for waits_us in self._waits_us.values() for wait_us in waits_us]
-        found = {
+        metrics = {
             "placed_share": len(all_us) / self._pods if self._pods else 0.0,
             "pending": float(self._pending),
             "pending_pod_hours": self._pending_us / HOUR_US,
             **_waits(all_us, ""),
         }
-        found |= {str(each): float(self._endings[str(each)]) for each in COUNTED_ENDINGS}
-        found["plugin_errors"] = float(self._plugin_errors)
+        metrics |= {str(each): float(self._endings[str(each)]) for each in COUNTED_ENDINGS}
+        metrics["plugin_errors"] = float(self._plugin_errors)
         for (metric, resource), total in sorted(self._sums.items()):
             if metric == "allocatable" and total:
                 requested = self._sums.get(("requested", resource), 0.0)
-                found[f"utilization {resource}"] = requested / total
+                metrics[f"utilization {resource}"] = requested / total
                 fragments = self._sums.get(("fragmentation", resource))
                 if fragments is not None:
-                    found[f"fragmentation {resource}"] = fragments / total
+                    metrics[f"fragmentation {resource}"] = fragments / total
         for owner in sorted(self._waits_us):
-            found |= _waits(self._waits_us[owner], f" {owner}")
-        return found
+            metrics |= _waits(self._waits_us[owner], f" {owner}")
+        return metrics
 
 
 def _waits(waits_us: list[int], suffix: str) -> dict[str, float]:
+    """Return the metrics of some waits. suffix: of the metrics' names."""
     if not waits_us:
         return {}
     waits = waits_of(waits_us)

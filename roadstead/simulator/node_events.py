@@ -49,13 +49,13 @@ class NodeTarget:
         purpose: of the random choice, such as "event 3 occurrence 0"; choices for different
         purposes are independent. Percentages are rounded up.
         """
-        found = [node.name for node in nodes if self.matches(node)]
+        matching = [node.name for node in nodes if self.matches(node)]
         if self.share is None:
-            return tuple(found)
-        wanted = min(len(found), self.share.of(len(found), rounds_up=True))
+            return tuple(matching)
+        wanted = min(len(matching), self.share.of(len(matching), rounds_up=True))
         # In the order of their random numbers, the first nodes are a sample without repetition.
-        drawn = raw_stream(seed, purpose, len(found)).argsort(kind="stable")[:wanted]
-        return tuple(found[index] for index in sorted(drawn.tolist()))
+        drawn = raw_stream(seed, purpose, len(matching)).argsort(kind="stable")[:wanted]
+        return tuple(matching[index] for index in sorted(drawn.tolist()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,8 @@ def run_plan(scenario: CompiledScenario, variant: Variant) -> RunPlan:
     update = {"runtime": "inline", "schedulers": 1, "workers": 0, "journal": None}
     decision = scenario.decision
     if decision.durations is not None or decision.pod_us or decision.is_measured:
-        # One decision at a time, each with its own time.
+        # All pods of a batch are bound when the whole batch is over; each pod has a time of its
+        # own, so each is a batch.
         update["batch"] = 1
     settings = settings.model_copy(update={**update, "seed": variant.seed})
     return RunPlan(
@@ -64,10 +65,10 @@ def run_plan(scenario: CompiledScenario, variant: Variant) -> RunPlan:
 
 def components_of(scenario: CompiledScenario, seed: int) -> tuple[Component, ...]:
     """Return the components that a scenario needs, in the order in which they react."""
-    found: list[Component] = []
-    found += [Controllers(scenario.controllers, seed)] if scenario.controllers else []
-    found += [NodeLifecycle(scenario, seed)] if needs_node_lifecycle(scenario) else []
-    return tuple(found)
+    components: list[Component] = []
+    components += [Controllers(scenario.controllers, seed)] if scenario.controllers else []
+    components += [NodeLifecycle(scenario, seed)] if needs_node_lifecycle(scenario) else []
+    return tuple(components)
 
 
 def build_engine(
@@ -163,9 +164,9 @@ def play(
     written.
     """
     began_s = read_processor_s()
-    recorder = TableRecorder(
-        directory, scenario, run_plan(scenario, variant).binding_profiles().devices
-    )
+    # Names of the schedulers with a plugin that allocates devices to the claims of their pods.
+    reserving = run_plan(scenario, variant).binding_profiles().devices
+    recorder = TableRecorder(directory, scenario, reserving)
     recorder.devices(device_rows(scenario.cluster.devices.slices))
     recorders = recorder if also is None else Recorders(recorder, also)
     engine = play_to_horizon(

@@ -134,9 +134,11 @@ class TableRecorder(Recorder):
         """Write the pods that have not ended, and the remaining rows. Raises InputError."""
         for pod in world.pods.values():
             self._append_pod(pod, None)
-        samples = self._samples, self._class_samples
-        in_time = self._attempts, self._events, self._nodes, *samples
-        for table in (self._pods, *in_time, self._classes, self._devices, self._allocations):
+        for table in (
+            *(self._pods, self._attempts, self._events, self._nodes),
+            *(self._samples, self._class_samples, self._classes),
+            *(self._devices, self._allocations),
+        ):
             table.close()
 
     def _append_pod(self, pod: SimulatedPod, ending: str | None) -> None:
@@ -196,7 +198,8 @@ class TableRecorder(Recorder):
 def _claims(facts: PodFacts) -> list[str]:
     """Return the names of the claims of a class's pods; a star is the name of the pod.
 
-    Claims for extended resources are left out, and those that a pod does not need.
+    Claims for extended resources are left out, and those that a pod does not need (`generated` is
+    ""). `claim_name` and `generated` are None for a claim that is created with each pod.
     """
     return [
         each.claim_name or each.generated or f"*-{each.name}"

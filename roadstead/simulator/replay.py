@@ -145,6 +145,8 @@ def fleet_at(
     engine, nominated = _play_until(scenario, variant, at_us, compiled_kernel, on_progress)
     running, pending = [], []
     for pod in engine.pods.values():
+        # The facts in the engine are those of the template: they do not name the claims of devices
+        # that were created for this pod (`with_device_claim_names`).
         if pod.state in ON_NODE:
             facts = pod.facts
             if pod.state is LifeState.TERMINATING:

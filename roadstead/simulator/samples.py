@@ -1,9 +1,10 @@
 """Samples: the state of the fleet at one time, as rows (zone, metric, resource, value).
 
 Fragmentation follows "Beware of Fragmentation" (Weng et al., USENIX ATC'23), for each resource of a
-node as a whole: its free amount is a fragment for a pod that requests the resource and does not fit
-on the node. The metric is the mean fragment over the typical pods, summed over nodes. Typical pods
-are those of the classes with most pods so far.
+node as a whole: if a pod that requests the resource does not fit on the node, all of the resource
+that is free there is a fragment for this pod, otherwise nothing is. The metric is the mean fragment
+over the typical pods, summed over nodes. Typical pods are those of the classes with most pods so
+far.
 
 The largest pod has the proportions of the median typical pod and fits on one node: its amounts are
 the largest multiple of the median requests for which one node has room in all resources together.
@@ -102,7 +103,9 @@ def _zone_rows(world: RecordedWorld) -> Iterator[SampleRow]:
     """Yield the amounts of each resource, for the fleet and by zone, and running pods by zone."""
     table, typical = world.cluster.table, world.simulated_pods.typical(TYPICAL_CLASSES)
     columns, rows = table.columns, slice(0, len(table))
+    # So that the columns have a row for each resource that any class requests.
     columns.fit_resources()
+    # A resource is addressed by its index in this list, its code.
     names = table.resource_names
     allocatable, requested = columns.allocatable[:, rows], columns.requested[:, rows]
     free: I64 = np.maximum(allocatable - requested, 0)
@@ -112,15 +115,16 @@ def _zone_rows(world: RecordedWorld) -> Iterator[SampleRow]:
     running = _running(world)
     zones = columns.zone[rows]
     # Zones, each with a mask of its nodes.
-    parts = [(WHOLE_FLEET, np.ones(len(zones), dtype=np.bool_))]
-    known: dict[str, Bools] = {}
+    masks = [(WHOLE_FLEET, np.ones(len(zones), dtype=np.bool_))]
+    mask_of: dict[str, Bools] = {}
+    # `columns.zone` has indices into `columns.zones.values`.
     for code in np.unique(zones):
         name = zone_text(columns.zones.values[code])
         # A zone without a region may have the name of a region without zones.
-        known[name] = known.get(name, False) | (zones == code)
-    known.pop("", None)
-    parts += sorted(known.items())
-    for zone, mask in parts:
+        mask_of[name] = mask_of.get(name, False) | (zones == code)
+    mask_of.pop("", None)
+    masks += sorted(mask_of.items())
+    for zone, mask in masks:
         if zone:
             yield zone, "running", "", float(running[mask].sum())
         largest_pod = largest.amounts(mask)
@@ -166,6 +170,7 @@ class _LargestPod:
         if not self._requests:
             return
         amounts = np.array([amount for _, _, amount in self._requests], dtype=np.float64)
+        # How many times the median requests fit on each node, in fractions: float64[node].
         codes = [code for code, _, _ in self._requests]
         multiples = (free[codes] / amounts[:, np.newaxis]).min(axis=0)
         self._multiples: NDArray[np.float64] = np.where(has_room, multiples, 0.0)
@@ -184,21 +189,21 @@ class _LargestPod:
 
 
 def _median_requests(typical: Sequence[tuple[PodFacts, int]]) -> dict[str, int]:
-    """Return by resource the lower median of what typical pods request; most may request none."""
+    """Return by resource the lower median of typical pods' requests; 0 if most request none."""
     total = sum(count for _, count in typical)
     requested: dict[str, list[tuple[int, int]]] = {}
     for facts, count in typical:
         for name, amount in facts.requests:
             requested.setdefault(name, []).append((amount, count))
-    found = {}
+    medians = {}
     for name, pods in requested.items():
         missing = total - sum(count for _, count in pods)
         reached = 0
         for amount, count in sorted([(0, missing), *pods]):
-            found[name], reached = amount, reached + count
+            medians[name], reached = amount, reached + count
             if 2 * reached >= total:
                 break
-    return found
+    return medians
 
 
 def _fragments(

@@ -36,7 +36,7 @@ DEFAULT_ROLLOUT_BOUND: Final = Share(basis_points=2_500)
 class TimedToleration:
     """A toleration of NoExecute taints, with the time for which it holds.
 
-    operator, effect: as in `Toleration`. tolerated_us: NEVER_US for ever, 0 evicts immediately.
+    operator: Equal or Exists. tolerated_us: NEVER_US for ever, 0 evicts immediately.
     """
 
     key: str
@@ -109,8 +109,9 @@ class Durations(Protocol):
 class PodTemplatePlan:
     """The pod template of a controller; a rollout replaces it by another.
 
-    name_prefix: of the pods' names, without the last dash. facts: of every pod; for a StatefulSet
-    `ordinals` has those of each ordinal from the first on; for a DaemonSet `daemon` adds the node.
+    name_prefix: of the pods' names, without the last dash. facts: of every pod. A pod of a
+    StatefulSet has those of its ordinal in place of them. ordinals: facts of each ordinal, from
+    `first_ordinal` on. A DaemonSet adds the node to the facts (`ControllerPlan.pod_on_node`).
     """
 
     name_prefix: str
@@ -139,7 +140,7 @@ class ControllerPlan:
     max_surge, max_unavailable: of rollouts. recreates: the strategy Recreate of a Deployment, whose
     rollout begins when all old pods are gone. updates_on_delete: the strategy OnDelete, whose
     rollout deletes no pods. min_ready_us: how long a pod runs before it is available. parallelism,
-    backoff_limit: of a Job. failing: the part of a Job's pods that fail, 0 to 1.
+    backoff_limit: of a Job. failing: the probability that a pod of a Job fails.
     """
 
     index: int
@@ -169,23 +170,27 @@ class ControllerPlan:
         template: index. number: the pod's ordinal in a StatefulSet, else how many pods the
         controller created before it. Equal arguments give equal names.
         """
-        found = self.templates[template]
+        template_plan = self.templates[template]
         if self.kind == "StatefulSet":
-            return f"{found.name_prefix}-{number}", found.ordinals[number - self.first_ordinal]
-        return f"{found.name_prefix}-{self._suffix(number)}", found.facts
+            return f"{template_plan.name_prefix}-{number}", template_plan.ordinals[
+                number - self.first_ordinal
+            ]
+        return f"{template_plan.name_prefix}-{self._suffix(number)}", template_plan.facts
 
     def _suffix(self, number: int) -> str:
         # Controllers of two kinds may have the same name, but no two pods may.
         return unique_suffix(number * len(_SUFFIXED_KINDS) + _SUFFIXED_KINDS.index(self.kind))
 
-    def daemon(self, template: int, node: NodeFacts, number: int) -> tuple[str, PodFacts] | None:
+    def pod_on_node(
+        self, template: int, node: NodeFacts, number: int
+    ) -> tuple[str, PodFacts] | None:
         """Return name and facts of a DaemonSet's pod on a node; None if it runs none there."""
-        found = self.templates[template]
-        if not should_run(found.facts, node):
+        template_plan = self.templates[template]
+        if not should_run(template_plan.facts, node):
             return None
         only_node = NodeSelectorTerm(fields=(Requirement("metadata.name", "In", (node.name,)),))
-        facts = replace(found.facts, required_node_terms=(only_node,))
-        return f"{found.name_prefix}-{self._suffix(number)}", facts
+        facts = replace(template_plan.facts, required_node_terms=(only_node,))
+        return f"{template_plan.name_prefix}-{self._suffix(number)}", facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,8 +211,8 @@ class ControllerTimings:
     node_monitor_grace_us: how long a node may be silent before it is not ready. eviction_per_s:
     --node-eviction-rate, nodes tainted per second in a zone. secondary_eviction_per_s: the same in
     an unhealthy zone. unhealthy_zone_basis_points: --unhealthy-zone-threshold, the part of the
-    nodes that are not ready from which on a zone is unhealthy. large_cluster_nodes: an unhealthy
-    zone with no more nodes has rate 0.
+    nodes (in hundredths of a percent) that are not ready from which on a zone is unhealthy.
+    large_cluster_nodes: an unhealthy zone with no more nodes has rate 0.
     """
 
     node_monitor_grace_us: int

@@ -95,9 +95,10 @@ class SimulatedPod:
     number: of the pod in its run, in the order of creation. source, controller: index in
     `CompiledScenario.sources` or `.controllers` of what created it, -1 otherwise. duration_us: how
     long it runs, NEVER_US until it is deleted. grace_us: time from a graceful deletion to its end.
-    ordinal: its number at its controller. attempts: how often a scheduler tried it. ends_as: how it
-    ended, or will end if nothing else happens. preemptor: key of the pod for which it was
-    preempted. no_execute: see `PodLifecycle`. due_us: when its duration or grace period is over,
+    ordinal: its number at its controller. history: its last transitions, for errors. attempts: how
+    often a scheduler tried it. ends_as: how it ended, or will end if nothing else happens.
+    preemptor: key of the pod for which it was preempted. no_execute: see `PodLifecycle`. starts_us:
+    when its start is planned, from its bind on. due_us: when its duration or grace period is over,
     NEVER_US if that is not planned.
     """
 
@@ -121,6 +122,7 @@ class SimulatedPod:
     ends_as: Ending = Ending.DONE
     preemptor: str = ""
     no_execute: tuple[TimedToleration, ...] = ()
+    starts_us: int = NEVER_US
     due_us: int = NEVER_US
 
     @property
@@ -136,8 +138,8 @@ REMOVED: Final = frozenset({Ending.DELETED, Ending.EVICTED, Ending.PREEMPTED, En
 class ClassCounts:
     """Numbers of pods of a class so far, by state.
 
-    facts: of the class, None for all classes beyond `MAX_COUNTED_CLASSES` together. running: pods
-    on nodes. finished: done or failed. removed: see `REMOVED`.
+    facts: of the class; None for all classes after the first `MAX_COUNTED_CLASSES`, which are
+    counted as one. running: pods on nodes. finished: done or failed. removed: see `REMOVED`.
     """
 
     facts: PodFacts | None
@@ -183,7 +185,7 @@ class SimulatedPods:
     def typical(self, limit: int) -> list[tuple[PodFacts, int]]:
         """Return the facts that most pods had so far, each with its number of pods, most first.
 
-        limit: of the number of facts.
+        limit: maximum number of facts.
         """
         counted = [(each.facts, each.created) for each in self._classes.values() if each.facts]
         return sorted(counted, key=lambda each: -each[1])[:limit]

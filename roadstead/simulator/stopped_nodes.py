@@ -17,6 +17,7 @@ class StoppedNodes:
     """The names of stopped nodes, and the pods' remaining times."""
 
     def __init__(self) -> None:
+        # Stopped node → pod → time from the stop to its end; pods without an end are left out.
         self._remaining_us: dict[str, dict[SimulatedPod, int]] = {}
 
     def __contains__(self, name: str) -> bool:

@@ -86,8 +86,8 @@ def waits_of(waits_us: Sequence[int]) -> Waits:
     if not waits_us:
         return Waits(0, 0.0, {name: 0 for name, _ in QUANTILES})
     array = np.array(waits_us, dtype=np.int64)
-    found = np.quantile(array, [fraction for _, fraction in QUANTILES], method="higher")
+    values = np.quantile(array, [fraction for _, fraction in QUANTILES], method="higher")
     names = (name for name, _ in QUANTILES)
     return Waits(
-        len(array), float(array.mean()), dict(zip(names, map(int, found.tolist()), strict=True))
+        len(array), float(array.mean()), dict(zip(names, map(int, values.tolist()), strict=True))
     )

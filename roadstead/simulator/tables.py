@@ -108,7 +108,10 @@ COLUMNS: Final[Mapping[str, Mapping[str, tuple[DataType, str]]]] = {
             "reserved or unreserved: the claim, for a pod",
         ),
         "claim": (STRING, "namespace/name of the claim"),
-        "pod": (INT64, "number of the pod that uses the claim; of several the first or last"),
+        "pod": (
+            INT64,
+            "number of the pod that uses the claim; of several, the first to begin or last to end",
+        ),
         "node": (STRING, "node of the pod, if it begins to use the claim"),
         "driver": (STRING, "driver of the device"),
         "pool": (STRING, "pool of the device"),

@@ -19,13 +19,14 @@ class TrustedCommits:
     """Pods that are pending or bound, and the binds and evictions since they were last read.
 
     evict_other: evicts a pod that is not stored here, and returns it; None if there is none. bound:
-    nodes by UID.
+    nodes by UID. A `KeyedPod` is (UID, namespace/name, facts).
     """
 
     def __init__(self, evict_other: Callable[[str], KeyedPod | None]) -> None:
         self._evict_other = evict_other
         self.bound: dict[str, str] = {}
         self._pods: dict[str, KeyedPod] = {}
+        # Since the last `pop_bound` and `pop_evicted`: (UID, node), (UID, key of the preemptor).
         self._new_binds: list[tuple[str, str]] = []
         self._evicted: list[tuple[str, str]] = []
 
@@ -65,7 +66,8 @@ class TrustedCommits:
             assert each.uid in self._pods, f"{each.key} is bound without being pending"
             self.bound[each.uid] = each.node_name
             self._new_binds.append((each.uid, each.node_name))
-        return {each.token: Bound(each.uid, each.node_name, 0, 0) for each in requests}
+        # Without a journal there are no record numbers, and no versions that could conflict.
+        return {each.token: Bound(each.uid, each.node_name, lsn=0, version=0) for each in requests}
 
     def evict(self, uids: Sequence[str], preemptors: Sequence[str]) -> list[KeyedPod]:
         """Remove pods, each for a preemptor; return those that were found."""

@@ -14,7 +14,7 @@ from roadstead.facts.pod import PodFacts
 
 
 class UncountedNodes:
-    """A `NodeStore` that stores nodes and counts no pods on them."""
+    """A `NodeStore` (see `roadstead.placements`) that stores nodes and counts no pods on them."""
 
     def __init__(self) -> None:
         self._nodes: dict[str, NodeFacts] = {}

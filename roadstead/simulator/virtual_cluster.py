@@ -2,12 +2,12 @@
 
     place ── fits, and nothing waits before it ──► on its node
       └───── else ──► submit ──► LocalRun: queue, scheduler, cache, TrustedCommits ──► on its node
-    remove ──► off its node ──► waiting pods that this helps are tried again
+    remove ──► off its node ──► waiting pods that may fit now are tried again
 
 In virtual time pods arrive one by one, and most of them fit immediately. Such a pod needs no queue,
 no lease, no assumption and no transaction, as nothing could refuse it there: `place` decides it
-with the scheduler's own batch builder and adds it to the table. All others are decided by
-`LocalRun`.
+with the scheduler's own batch builder and adds it to the table. It is a *direct* pod: queue, cache
+and binder do not know it. All others are decided by `LocalRun`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ MAX_CLASSES: Final = 100_000
 @fast_init
 @dataclass(frozen=True, slots=True)
 class _DirectPod:
-    """A pod that `place` put on a node: it is not in the queue, the cache or the binder."""
+    """A direct pod on its node."""
 
     key: str
     node_name: str
@@ -64,7 +64,7 @@ class _DirectPod:
 class _DirectClass:
     """Pods with certain facts, as `place` decides them.
 
-    facts: kept so that no others get their id. signature: see `PodInCycle`. is_direct: whether
+    facts: stored so that no others get their id. signature: see `PodInCycle`. is_direct: whether
     `place` may decide such pods.
     """
 
@@ -97,11 +97,15 @@ class VirtualCluster:
         )
         self._plan, self._compiled_kernel = plan, compiled_kernel
         self._claim_maker = ClaimMaker(plan.cluster.devices.templates)
+        # How many changes of claims `pop_claim_changes` has returned.
         self._claim_changes_read = 0
+        # A scheduler with mode `exact` has one scope, all nodes.
         self._batches: BatchBuilder = self._run.scheduler.cycle.scopes[0].builder
-        # By UID; by id of facts.
+        # By UID.
         self._direct: dict[str, _DirectPod] = {}
+        # By id of the facts.
         self._classes: dict[int, _DirectClass] = {}
+        # Whether `place` may decide any pod.
         self._may_place = compiled_kernel is not None and _decides_alone(plan, self._batches)
 
     @property
@@ -112,7 +116,7 @@ class VirtualCluster:
     # Nodes.
 
     def add_nodes(self, nodes: Iterable[NodeFacts]) -> None:
-        """Add or change nodes; waiting pods that they may help are requeued."""
+        """Add or change nodes; waiting pods that may fit now are requeued."""
         self._run.add_nodes(nodes)
 
     def remove_nodes(self, names: Sequence[str]) -> None:
@@ -121,6 +125,7 @@ class VirtualCluster:
         Bound pods must have been removed before.
         """
         for name in names:
+            # `residents` are the pods that the table counts, by node.
             for each in tuple(self.table.residents.on(name)):
                 direct = self._direct.pop(each.uid, None)
                 if direct is not None:
@@ -166,6 +171,7 @@ class VirtualCluster:
         if node_name is None:
             return None
         self._direct[uid] = _DirectPod(key, node_name, direct_class.pod_class)
+        # Pods that were refused may fit next to it: requeue them, as after a bind.
         if self._run.queue.core.has_pods:
             self._run.observe_bound([facts], now_s)
         return node_name
@@ -178,12 +184,12 @@ class VirtualCluster:
         return self._run.submit(pods)
 
     def with_device_claim_names(self, pod: Pod) -> Pod:
-        """Return a pod with the names of its claims of devices."""
-        (found,), _ = self._claim_maker.with_claims([pod])
-        return found
+        """Return a pod whose facts name the claims of devices that were created for it."""
+        (named,), _ = self._claim_maker.with_claims([pod])
+        return named
 
     def remove(self, pods: Sequence[Pod], now_s: float) -> None:
-        """Remove pods, pending or on a node; waiting pods that this helps are requeued."""
+        """Remove pods, pending or on a node; waiting pods that may fit now are requeued."""
         self._run.advance(now_s)
         direct_pods, others = [], []
         for identity, facts in pods:
@@ -221,6 +227,7 @@ class VirtualCluster:
     def step(self, now_s: float) -> int:
         """Lease pods if none are leased; decide and bind one batch; return how many pods it had."""
         self._run.advance(now_s)
+        # A step either leases pods (`has_leased`, without a result) or decides one batch.
         while (done := self._run.step()) is None and self._run.has_leased:
             pass
         return 0 if done is None else done.pods
@@ -239,9 +246,9 @@ class VirtualCluster:
 
     def pop_claim_changes(self) -> Sequence[StorageChange]:
         """Return the changes of claims since the last call, in order."""
-        found = self._run.state.volumes.changes_since(self._claim_changes_read).changes
-        self._claim_changes_read += len(found)
-        return found
+        changes = self._run.state.volumes.changes_since(self._claim_changes_read).changes
+        self._claim_changes_read += len(changes)
+        return changes
 
     def pending(self) -> Sequence[PendingReason]:
         """Return why pods are pending."""
@@ -272,11 +279,13 @@ class VirtualCluster:
         identity, facts = self.with_device_claim_names(pod)
         pod_class = table.classes.pod_class(facts)
         if nominated:
+            # A pod's own nomination must not count against it.
             table.withdraw(nominated, pod_class)
         profile = self._run.profiles.get(facts.scheduler_name)
         if profile is None:
             problem = f"is not a profile of the configuration ({', '.join(self._run.profiles)})"
             raise InputError(problem, obj=f'Pod "{identity.key}"', value=facts.scheduler_name)
+        # A cycle without the kernel: the plugins decide, as they can explain each node.
         cycle = PlainCycle(table, self._run.profiles, TieBreak(settings.tie_break, settings.seed))
         signature = profile.signature_of(pod_class, identity.uid)
         return cycle.explain(PodInCycle(identity.uid, identity.key, pod_class, signature))
@@ -302,8 +311,9 @@ class VirtualCluster:
         if profile is None or not self._may_place or not _is_plain(facts):
             return _DirectClass(facts, pod_class, None, is_direct=False)
         signature = profile.signature_of(pod_class, uid)
-        # The answers for one pod are used for its class; a user's PreEnqueue (a plugin that
-        # `is_guarded`) may change its answer.
+        # The answers for one pod are used for its class: all plugins must sign it, so that its pods
+        # share results; no plugin may act between Reserve and PostBind; and a user's PreEnqueue
+        # plugin (`is_guarded`) might change its answer.
         is_direct = (
             profile.is_signed(pod_class)
             and profile.binds_without_plugins
@@ -317,6 +327,7 @@ class VirtualCluster:
         self._batches.compiled_kernel = self._compiled_kernel
         if (node_name := self._batches.place_one(pod)) is not None:
             return node_name
+        # `place_one` does not cover all classes that a batch covers.
         batch = self._batches.begin([pod])
         assert not isinstance(batch, PendingSearch), "no extender is called for a direct pod"
         decisions = batch.decide_by_kernel([pod])
@@ -330,8 +341,9 @@ class VirtualCluster:
         direct = self._direct.pop(uid, None)
         if direct is None:
             return None
-        # `Tentative.preempt` may have removed the victim from the table. If not, it is removed
-        # here: the cache, which reports the removals of other victims, does not know it.
+        # The scheduler may have removed the victim from its table ahead of the cache's change
+        # (`Tentative.preempt`), and would wait for that change. If not, it is removed here: the
+        # cache, which sends the removals of other victims, does not know it.
         if not self._run.nodes.tentative.forget_removal(uid, direct.node_name):
             self.table.remove_pod(direct.node_name, direct.pod_class, uid=uid)
         return uid, direct.key, direct.pod_class.facts
@@ -359,7 +371,10 @@ def _uncounted_state(plan: RunPlan) -> ClusterState:
 
 
 def _decides_alone(plan: RunPlan, batches: BatchBuilder) -> bool:
-    """Whether one pod is decided immediately, on the current table, without calls of extenders."""
+    """Whether one pod is decided immediately, on the current table, without calls of extenders.
+
+    Not with other schedulers, a table that is older on purpose (staleness), or a simulated latency.
+    """
     settings = plan.settings
     return (
         settings.concurrency == "exact"

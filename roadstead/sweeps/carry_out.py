@@ -56,7 +56,8 @@ class Processes:
     """Other processes that can run tasks.
 
     open: starts them and returns their driver. jobs: how many tasks they run at a time, if that is
-    known. starts_at_once: start them before the first task, else as soon as it saves enough time.
+    known. starts_at_once: they are started before the first task; if False, when the estimate
+    after some tasks in this process is that they save enough time (`pays`).
     """
 
     open: Callable[[], TaskDriver]
@@ -119,8 +120,8 @@ class _Sweep:
 
     def _collect(self, driver: TaskDriver) -> int:
         """Record the tasks that ended; return their number."""
-        found = driver.wait()
-        for ended in found:
+        ended_tasks = driver.wait()
+        for ended in ended_tasks:
             if isinstance(ended, Finished):
                 result = read_result(ended.result)
                 if self.core.finish(ended.start, result):
@@ -132,7 +133,7 @@ class _Sweep:
                 self.core.lose(ended.start, ended.why)
         if self.core.failure is not None:
             self.core.abandon()
-        return len(found)
+        return len(ended_tasks)
 
 
 def carry_out(
@@ -178,6 +179,7 @@ class _Estimate:
     ) -> None:
         self._core, self._processes, self._clock = core, processes, clock
         self._ended = 0
+        # When the first task ended, by the clock.
         self._first_s = 0.0
 
     def count_task(self) -> bool:

@@ -68,6 +68,7 @@ class SweepCore:
         first start; KeyError for a task that does not exist.
         """
         records = [self._record(task) for task in results]
+        # Applies the event to all records, or to none.
         TABLE.walk(TaskEvent.RESTORE).move(records)
         self._results |= results
         self._restored += len(records)
@@ -156,8 +157,8 @@ class SweepCore:
         return record if start.attempt == record.attempt else None
 
     def _apply(self, record: TaskRecord, event: TaskEvent) -> None:
-        arrow = TABLE.follow(record.uid, record.state, event, record.history)
-        record.state, record.history = arrow.target, arrow.extend(record.history)
+        transition = TABLE.follow(record.uid, record.state, event, record.history)
+        record.state, record.history = transition.target, transition.extend(record.history)
 
     def _end_attempt(self, record: TaskRecord, event: TaskEvent) -> None:
         """Apply an event that ends a running task's attempt."""

@@ -31,7 +31,7 @@ LIMITS: Final = DecodeLimits(max_bytes=1 << 30, max_depth=64)
 """Limits of the inputs and the result of a task."""
 
 _prepared: dict[tuple[str, bytes], RunTask] = {}
-"""The function of the last sweep of this process."""
+"""The function of this process's last sweep, by name and digest of the shared input."""
 
 
 def run_task(function: str, shared: bytes, task: bytes) -> bytes:
@@ -58,10 +58,12 @@ def _prepare(function: str, shared: bytes) -> RunTask:
 
 
 def _mapping(data: bytes) -> Mapping[str, Plain]:
-    found = unpack(data, LIMITS)
-    if not isinstance(found, dict):
-        raise InputError("must be a mapping", source="sweep", field="task", value=cut_short(found))
-    return cast("Mapping[str, Plain]", found)
+    mapping = unpack(data, LIMITS)
+    if not isinstance(mapping, dict):
+        raise InputError(
+            "must be a mapping", source="sweep", field="task", value=cut_short(mapping)
+        )
+    return cast("Mapping[str, Plain]", mapping)
 
 
 def read_result(data: bytes) -> Plain:

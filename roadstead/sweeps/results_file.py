@@ -33,7 +33,10 @@ NOT_JSON: Final = (ValueError, RecursionError)
 
 
 def header_of(plan: Mapping[str, Plain], tasks: int) -> dict[str, Plain]:
-    """Return the header of a sweep. plan: all that decides its results, in JSON's types."""
+    """Return the header of a sweep.
+
+    plan: all that decides its results, in JSON's types. tasks: their number.
+    """
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -80,12 +83,12 @@ class ResultsFile:
         file = _locked(path)
         with ExitStack() as on_error:
             on_error.callback(file.close)
-            found = _read(file, path)
-            if found is None:
+            stored = _read(file, path)
+            if stored is None:
                 opened = cls._emptied(file, path, header)
             else:
-                _check_same(found[0], header, path)
-                opened = cls(file, path, found[1])
+                _check_same(stored[0], header, path)
+                opened = cls(file, path, stored[1])
             on_error.pop_all()
         return opened
 
@@ -121,12 +124,12 @@ def refuse_unfinished(path: Path) -> None:
     """
     try:
         with path.open("rb") as file:
-            found = _read(file, path)
+            stored = _read(file, path)
     except FileNotFoundError:
         return
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", source=str(path)) from error
-    if found is not None and len(found[1]) < int(str(found[0]["tasks"])):
+    if stored is not None and len(stored[1]) < int(str(stored[0]["tasks"])):
         problem = f"holds an unfinished sweep: continue it with --resume, or {REMEDY}"
         raise InputError(problem, source=str(path))
 
@@ -187,12 +190,12 @@ def _json_object(line: bytes, path: Path, number: int) -> dict[str, Plain]:
         problem = f"is longer than {LINE_MAX_BYTES:,} bytes"
         raise InputError(problem, source=str(path), field=f"line {number}")
     try:
-        found = json.loads(line)
+        document = json.loads(line)
     except NOT_JSON as error:
         raise InputError("is no JSON", source=str(path), field=f"line {number}") from error
-    if not isinstance(found, dict):
+    if not isinstance(document, dict):
         raise InputError("must be an object", source=str(path), field=f"line {number}")
-    return found
+    return document
 
 
 def _check_same(stored: Mapping[str, Plain], wanted: Mapping[str, Plain], path: Path) -> None:
@@ -213,5 +216,5 @@ def _check_same(stored: Mapping[str, Plain], wanted: Mapping[str, Plain], path: 
 
 
 def _as_json(header: Mapping[str, Plain]) -> dict[str, Plain]:
-    found: dict[str, Plain] = json.loads(json.dumps(dict(header)))
-    return found
+    document: dict[str, Plain] = json.loads(json.dumps(dict(header)))
+    return document

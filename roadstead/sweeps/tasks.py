@@ -87,7 +87,7 @@ class TaskCounts:
 
 @dataclass(slots=True)
 class TaskRecord:
-    """One task. attempt: number of its starts."""
+    """One task. attempt: number of its starts. history: its last transitions, for errors."""
 
     number: int
     state: TaskState = TaskState.WAITING

@@ -33,7 +33,10 @@ T = TypeVar("T", PodFacts, NodeSelectorTerm)
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change of a pod. size: the number of its elementary parts."""
+    """A change of a pod. text: what it changes, for a report; of a reduction, only the resource.
+
+    size: how many single changes it consists of, such as the tolerations that it adds.
+    """
 
     kind: ChangeKind
     text: str
@@ -125,8 +128,10 @@ def _without_requirement(index: int, name: str, dropped: Requirement, facts: Pod
         return facts
     term = _removed(name, dropped, terms[index])
     is_empty = not (term.expressions or term.fields)
-    left = None if is_empty and len(terms) == 1 else (*terms[:index], term, *terms[index + 1 :])
-    return _with("required_node_terms", left, facts)
+    remaining = (
+        None if is_empty and len(terms) == 1 else (*terms[:index], term, *terms[index + 1 :])
+    )
+    return _with("required_node_terms", remaining, facts)
 
 
 def _spreading(facts: PodFacts) -> Iterator[Change]:
@@ -148,11 +153,11 @@ def _drop(name: str, element: object, text: str) -> Change:
 
 def _removed(name: str, element: object, source: T) -> T:
     """Return the source without an element of a field: of those that are equal, the first."""
-    left = list(getattr(source, name))
+    elements = list(getattr(source, name))
     # Another change may have dropped the whole field.
-    if element in left:
-        left.remove(element)
-    return _with(name, tuple(left), source)
+    if element in elements:
+        elements.remove(element)
+    return _with(name, tuple(elements), source)
 
 
 def _with(name: str, value: object, source: T) -> T:
@@ -181,17 +186,17 @@ def reduced(facts: PodFacts, resource: str, amount: int) -> PodFacts:
 
 def _reduced_claims(facts: PodFacts, resource: str, amount: int) -> tuple[PodClaim, ...]:
     """Return the pod's claims; that for extended resources requests at most `amount` of one."""
-    # Containers are reduced from the last one on.
-    left, kept = amount, []
+    # Containers are reduced from the last one on: the first ones keep their amounts.
+    unassigned, requests = amount, []
     for each in facts.extended_requests:
         if each.resource != resource:
-            kept.append(each)
-        elif left:
-            kept.append(replace(each, count=min(each.count, left)))
-            left -= kept[-1].count
+            requests.append(each)
+        elif unassigned:
+            requests.append(replace(each, count=min(each.count, unassigned)))
+            unassigned -= requests[-1].count
     # The claim for extended resources is the last one (`PodFacts.extended_requests`).
     *others, own = facts.device_claims
-    return (*others, replace(own, extended=tuple(kept))) if kept else tuple(others)
+    return (*others, replace(own, extended=tuple(requests))) if requests else tuple(others)
 
 
 def reductions(facts: PodFacts) -> list[Change]:

@@ -22,6 +22,9 @@ from roadstead.storage.state import StorageChange
 class SandboxClaims:
     """The claims of the pods of one run. Its binder must be a `Binder` without a journal.
 
+    `of_copy` makes the claims of a copy, `add_new` adds them when the copy is submitted. `save`
+    stores the claims of a pod before it is removed, `restore` adds them again.
+
     _specs: claim (`namespace/name`) → its spec. _new: claims of copies that are not submitted yet.
     _saved: UID of a removed pod → its claims when it was removed.
     """
@@ -74,8 +77,8 @@ class SandboxClaims:
         """Save the state of the claims of pods that are about to be removed."""
         devices = self._devices
         for uid in uids if devices.claims else ():
-            if found := devices.claims_of_pods([uid]):
-                self._saved[uid] = tuple(found)
+            if claims := devices.claims_of_pods([uid]):
+                self._saved[uid] = tuple(claims)
 
     def save_evicted(self, uids: Sequence[str], before: Mapping[str, DeviceClaimFacts]) -> None:
         """Save the claims of pods that were preempted. before: all claims before the preemption."""
@@ -101,7 +104,8 @@ class SandboxClaims:
         current = self._devices.claims.get(saved.key)
         if current is None:
             return replace(saved, reserved_for=renamed, owner_uid=owner_uid)
-        # Other pods consume the claim, too.
+        # Other pods consume the claim, too, so it was not removed with this pod. It may have lost
+        # its allocation meanwhile, with the finalizer that an allocated claim has.
         allocation = saved.allocation if current.allocation is None else current.allocation
         consuming = (*current.reserved_for, *renamed)
         return replace(

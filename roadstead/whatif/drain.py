@@ -45,9 +45,10 @@ def drain(
 class _Drain:
     """One drain. rounds: number of rounds in which pods were evicted.
 
-    _nodes: names of the drained nodes, in order. _pods: (pod, node) of all pods on them. _waiting:
-    pods to evict. _rows: UID → result. _moved: UID of a replacement → its pod. _rounds_of: budget →
-    rounds in which it allowed evictions.
+    _allowed: budget → evictions that it allows at the start. _nodes: names of the drained nodes, in
+    order. _pods: (pod, node) of all pods on them. _waiting: pods to evict. _rows: UID → result.
+    _moved: UID of a replacement → the pod that it replaces. _rounds_of: budget → rounds in which it
+    allowed evictions.
     """
 
     def __init__(self, sandbox: Sandbox, allowances: Allowances, rules: EvictionRules) -> None:

@@ -18,11 +18,11 @@ from roadstead.report.drain_result import Outcome
 from roadstead.whatif.changes import UNSCHEDULABLE
 from roadstead.whatif.sandbox import Sandbox, Scheduled
 
-# Reasons why a pod is not evicted, or what an eviction requires. BARE: without a controller.
-# MIRROR: the API object of a static pod, which the kubelet creates.
+# Reasons why a pod is not evicted, or what an eviction requires. MIRROR: the API object of a static
+# pod, which the kubelet creates.
 DAEMON: Final = "belongs to a DaemonSet (kubectl drain: --ignore-daemonsets)"
 MIRROR: Final = "is a static pod of the node"
-ENDING: Final = "is being deleted"
+TERMINATING: Final = "is being deleted"
 BARE: Final = "declares no controller (kubectl drain: --force)"
 RECREATE: Final = "has no controller: create it again"
 LOCAL: Final = "has local storage, an emptyDir (kubectl drain: --delete-emptydir-data)"
@@ -33,7 +33,7 @@ TWO_BUDGETS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class EvictionRules:
-    """Permitted evictions, as the flags of `kubectl drain` say.
+    """Permitted evictions, as flags of `kubectl drain`.
 
     with_bare: pods without a controller, as --force. with_local_storage: pods with an emptyDir, as
     --delete-emptydir-data. local_storage: UIDs of pods that have one.
@@ -44,11 +44,14 @@ class EvictionRules:
     local_storage: Collection[str] = frozenset()
 
     def exception(self, pod: Pod) -> tuple[Outcome, str] | None:
-        """Return what becomes of a pod that is not evicted, with the reason; None to evict it."""
+        """Return what becomes of a pod that is not evicted, with the reason; None to evict it.
+
+        "leaves": it ends by itself or with its node. "refused": `kubectl drain` does not evict it.
+        """
         identity, facts = pod
         owner = "" if facts.owner is None else facts.owner.kind
         if facts.is_terminating:
-            return "leaves", ENDING
+            return "leaves", TERMINATING
         if owner == "DaemonSet":
             return "leaves", DAEMON
         if owner == "Node":
@@ -67,9 +70,9 @@ class Allowances:
     """
 
     def __init__(self, budgets: Iterable[DisruptionBudget]) -> None:
-        self._budgets = tuple(
-            each for each in budgets if each.selector is not None and each.selector.requirements
-        )
+        # An empty selector selects all pods of its namespace, for the Eviction API though not for
+        # preemption.
+        self._budgets = tuple(each for each in budgets if each.selector is not None)
         self.left = Counter({_key(each): each.disruptions_allowed for each in self._budgets})
         # By id of the facts, which many pods share; the facts are kept so that no id is used again.
         self._names_by_facts: dict[int, tuple[PodFacts, tuple[str, ...]]] = {}
@@ -84,7 +87,7 @@ class Allowances:
     def _selecting(self, facts: PodFacts) -> Iterable[str]:
         labels = dict(facts.labels)
         for each in self._budgets:
-            assert each.selector is not None, "such a budget is left out"
+            assert each.selector is not None, "such a budget selects no pod"
             if each.namespace == facts.namespace and each.selector.matches(labels):
                 yield _key(each)
 
@@ -125,9 +128,9 @@ def cordoned(node: NodeFacts) -> NodeFacts:
 
 
 def is_emptied(scheduled: Scheduled, nodes: Collection[str]) -> bool:
-    """Whether all pods have nodes other than these cordoned ones, whose cordon they may tolerate.
+    """Whether every pod was placed, evicting no other, and on none of these cordoned nodes.
 
-    No other pod was preempted for them.
+    A pod that tolerates their cordon may be placed on one of them again.
     """
     return scheduled.is_complete and not any(name in nodes for name in scheduled.placed.values())
 

@@ -1,10 +1,10 @@
 """Count of further replicas that fit on a cluster, with the reason against the next one.
 
 A spec is a pod or workload that the user names; a round is `ratio` replicas of each. Replicas are
-submitted in batches and decided by the scheduler. A batch that does not fit is removed again and
-halved, down to one round. So all counted rounds were placed together, and the next one
-was refused. For a single spec the replicas that were placed before the first refusal stay, as equal
-pods on an unchanged cluster are refused alike.
+submitted in batches of some rounds and decided by the scheduler. If a replica of a batch does not
+fit, the batch is removed, and one of half its size is tried, down to one round. So all counted
+rounds were placed together, and the next one was refused. For a single spec the replicas that were
+placed before the first refusal stay, as equal pods on an unchanged cluster are refused alike.
 """
 
 from __future__ import annotations
@@ -112,20 +112,20 @@ def _without(inputs: RunInputs, question: FitQuestion) -> RunInputs:
     """Return the inputs without the pending pods of the workloads in question."""
     uids = {each.pod.identity.uid for each in question.specs}
     workloads = {each.pod.workload for each in question.specs} - {""}
-    rest = (
+    others = (
         (identity, facts)
         for identity, facts in inputs.pending
         if identity.uid not in uids and workload_of(facts) not in workloads
     )
-    return replace(inputs, pending=tuple(rest))
+    return replace(inputs, pending=tuple(others))
 
 
 class _Counter:
     """Count rounds of replicas in a sandbox.
 
     nodes: node → replicas of complete rounds. refused: the spec that stops the next round; None if
-    the limit stops it. The replicas of the refused round that did fit stay placed,
-    but are not counted.
+    the limit stops it. The replicas of the refused round that did fit stay placed, but are not
+    counted.
     """
 
     def __init__(self, sandbox: Sandbox, question: FitQuestion, progress: OnProgress) -> None:

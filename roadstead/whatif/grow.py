@@ -82,7 +82,7 @@ def grow(
 class _GrowthSearch:
     """One search. runs: complete runs and trials so far.
 
-    _unplaceable: UIDs of pods that no number of nodes helps. _best: cheapest sufficient counts so
+    _unplaceable: UIDs of pods that no number of nodes places. _best: cheapest sufficient counts so
     far. _outcomes: complete runs by counts. _trials: None where complete runs decide.
     """
 
@@ -155,18 +155,20 @@ class _GrowthSearch:
             if self._can_use_trials():
                 self._trials = _Trials(self._inputs, self._plan, self._unplaceable)
                 self._search(caps, wanted)
-                found, self._trials, self._best = self._best, None, caps
-                if self._suffices(found):
+                by_trials, self._trials, self._best = self._best, None, caps
+                # From here on complete runs decide, which also keep the best answer.
+                if self._suffices(by_trials):
                     while any(self._suffices(each) for each in _removals(self._best)):
                         pass
                     return True
             self._search(caps, wanted)
         except _RunsExhaustedError:
             if self._trials is not None:
-                # No complete run has proven the answer of the trials.
-                found, self._trials = self._best, None
+                # No complete run has proven the answer of the trials: one more is allowed for it.
+                by_trials, self._trials = self._best, None
                 self._runs_max = self.runs + 1
-                self._best = found if self._run(found).missing <= self._unplaceable else caps
+                is_enough = self._run(by_trials).missing <= self._unplaceable
+                self._best = by_trials if is_enough else caps
             return False
         return True
 
@@ -211,7 +213,7 @@ class _GrowthSearch:
             yield from (shape.node(number) for number in range(1, count + 1))
 
     def _suffices(self, counts: Counts) -> bool:
-        """Whether every pod that can be helped is placed with these nodes; keep the cheapest."""
+        """Whether all pods but `_unplaceable` are placed with these nodes; store the cheapest."""
         trials = self._trials
         if trials is None:
             is_enough = self._run(counts).missing <= self._unplaceable
@@ -351,10 +353,7 @@ class _GrowthSearch:
 
 
 class _Trials:
-    """Trials on one copy of the cluster, which each trial leaves as it was. known: their results.
-
-    The pods are those that can be helped.
-    """
+    """Trials on one copy of the cluster, which each leaves as it was. known: their results."""
 
     def __init__(self, inputs: RunInputs, plan: RunPlan, unplaceable: frozenset[str]) -> None:
         self._sandbox = Sandbox(replace(inputs, pending=()), plan)

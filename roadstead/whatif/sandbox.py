@@ -32,7 +32,8 @@ BATCH_PODS = 512
 """Pods of one lease. Each refused pod is compared with all placements of its lease, so that a long
 lease at the end of a count costs seconds. The decisions do not depend on it."""
 
-NEVER = sys.maxsize
+NEVER_PODS = sys.maxsize
+"""In place of KERNEL_PODS where the kernel cannot be loaded."""
 
 WAITS_MAX = 100_000
 """Maximum number of waits for backoffs and gangs before all pods are decided."""
@@ -93,7 +94,9 @@ class Sandbox:
     def __init__(self, inputs: RunInputs, plan: RunPlan, progress: OnProgress = ignore) -> None:
         self._progress = progress
         self._compiled_kernel = CompiledKernel(None, DecisionCounts())
+        # The kernel is loaded when this many pods have been submitted.
         self._pods_submitted, self._kernel_pods = 0, KERNEL_PODS
+        # Number of copies and of restored pods so far, each of which has it in its name or UID.
         self._copies = 0
         self._now_s = 0.0
         self.max_pods = plan.settings.bounds.queue_max_pods
@@ -286,7 +289,7 @@ class Sandbox:
                 return
             self._compiled_kernel.code = load(lambda note: self._progress(Progress(note=note)))
         except ImportError:
-            self._kernel_pods = NEVER
+            self._kernel_pods = NEVER_PODS
 
 
 def _is_compiled() -> bool:

@@ -35,7 +35,10 @@ def shrink(
     progress: OnProgress = ignore,
     runs_max: int = TRIALS_MAX,
 ) -> ShrinkResult:
-    """Place the given pods, then search the nodes among the candidates that can go."""
+    """Place the given pods, then search the nodes among the candidates that can go.
+
+    runs_max: maximum number of trials.
+    """
     progress(Progress("placing the given pods", total=len(inputs.pending)))
     search = _EmptyingSearch(Sandbox(inputs, plan, progress), progress, runs_max)
     names = search.by_use([each.name for each in candidates])
@@ -131,7 +134,11 @@ class _EmptyingSearch:
 
 @dataclass(frozen=True, slots=True)
 class _Proof:
-    """Nodes emptied together on a fresh copy. moved, daemons: pods by node. pods: those moved."""
+    """Nodes emptied together on a fresh copy of the cluster.
+
+    pods: those that were moved. moved, daemons: by node, the number of pods that were moved, and of
+    those that end with it. is_complete: whether all were placed elsewhere, evicting no other pod.
+    """
 
     pods: tuple[Pod, ...]
     moved: Counter[str]

@@ -38,7 +38,7 @@ _RANK: Final[dict[ChangeKind, int]] = {"tolerate": 0, "drop": 1, "reduce": 2, "p
 
 @dataclass(frozen=True, slots=True)
 class FoundChanges:
-    """changes: those that admit the pod, smallest first. tried: the number of runs."""
+    """changes: those that admit the pod, smallest first. tried: how many changes were tried."""
 
     changes: tuple[AdmittingChange, ...]
     tried: int
@@ -50,10 +50,10 @@ def smallest_changes(sandbox: Sandbox, pod: Pod, runs_max: int = RUNS_MAX) -> Fo
     pod: one that the scheduler refuses without preemption.
     """
     search = _ChangeSearch(sandbox, pod, runs_max)
-    found = list(search.singles()) or list(search.pairs())
-    found += search.preemption()
-    found.sort(key=_order)
-    return FoundChanges(tuple(found), search.tried)
+    changes = list(search.singles()) or list(search.pairs())
+    changes += search.preemption()
+    changes.sort(key=_order)
+    return FoundChanges(tuple(changes), search.tried)
 
 
 def _order(change: AdmittingChange) -> tuple[int, list[int], float, int, str]:
@@ -63,7 +63,7 @@ def _order(change: AdmittingChange) -> tuple[int, list[int], float, int, str]:
 
 @dataclass(slots=True)
 class _ChangeSearch:
-    """Try changes of one pod. tried: number of runs so far."""
+    """Try changes of one pod. tried: number of tries so far, each of which schedules a copy."""
 
     sandbox: Sandbox
     pod: Pod
@@ -76,17 +76,17 @@ class _ChangeSearch:
         """Try every change by itself; those that do not admit the pod remain for pairs."""
         facts, nodes = self.pod[1], self.sandbox.nodes.values()
         for change in (*tolerations(facts, nodes), *drops(facts), *reductions(facts)):
-            found = self._admitted((change,))
-            if found is None:
+            admitting = self._admitted((change,))
+            if admitting is None:
                 self.failed.append(change)
             else:
-                yield found
+                yield admitting
 
     def pairs(self) -> Iterator[AdmittingChange]:
         """Try pairs of changes, none of which admits the pod by itself."""
         for pair in combinations(self.failed, 2):
-            if (found := self._admitted(pair)) is not None:
-                yield found
+            if (admitting := self._admitted(pair)) is not None:
+                yield admitting
 
     def preemption(self) -> Iterator[AdmittingChange]:
         """Try to evict pods: with the pod's own priority, or else the smallest that suffices."""
@@ -94,22 +94,22 @@ class _ChangeSearch:
         is_disabled = facts.preemption_policy == "Never"
         if (
             is_disabled
-            and (found := self._preempting(facts.priority, "allow preemption")) is not None
+            and (admitting := self._preempting(facts.priority, "allow preemption")) is not None
         ):
-            yield found
+            yield admitting
             return
         priorities = self.sandbox.priorities()
         higher = sorted(each for each in priorities if facts.priority <= each <= PRIORITY_MAX)
         low, high = 0, len(higher)
         best: AdmittingChange | None = None
-        # Each try is a run. A higher priority may evict all that a lower one may, so the smallest
+        # Each try takes time. A higher priority may evict all that a lower one may, so the smallest
         # that suffices is found by bisection.
         while low < high:
             middle = (low + high) // 2
             priority = higher[middle] + 1
             text = f"give it priority {priority}{' and allow preemption' if is_disabled else ''}"
-            if (found := self._preempting(priority, text)) is not None:
-                best, high = found, middle
+            if (admitting := self._preempting(priority, text)) is not None:
+                best, high = admitting, middle
             else:
                 low = middle + 1
         if best is not None:
@@ -127,8 +127,8 @@ class _ChangeSearch:
         share = 0.0
         for each in changes:
             if each.kind == "reduce":
-                facts, node, part = self._least_reduced(facts, each.text, node)
-                share += part
+                facts, node, reduced_share = self._least_reduced(facts, each.text, node)
+                share += reduced_share
                 old, new = dict(self.pod[1].requests)[each.text], dict(facts.requests)[each.text]
                 texts.append(reduction_text(each.text, old, new))
         kinds = tuple(each.kind for each in changes for _ in range(each.size))
@@ -137,14 +137,17 @@ class _ChangeSearch:
     def _least_reduced(
         self, facts: PodFacts, resource: str, node: str
     ) -> tuple[PodFacts, str, float]:
-        """Return the facts with the largest request of a resource that is placed, by bisection."""
+        """Return the facts with the largest request of a resource that is placed, by bisection.
+
+        Also their node, and by which share of the pod's own request it is reduced.
+        """
         unit, old = unit_of(resource), dict(self.pod[1].requests)[resource]
         low, high = dict(facts.requests)[resource], old
         while high - low > unit:
             middle = low + max(unit, (high - low) // 2 // unit * unit)
             tried = reduced(facts, resource, middle)
-            if found := self._node_for(tried):
-                low, node, facts = middle, found, tried
+            if other_node := self._node_for(tried):
+                low, node, facts = middle, other_node, tried
             else:
                 high = middle
         return facts, node, (old - low) / old

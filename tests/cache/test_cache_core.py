@@ -135,10 +135,10 @@ class TestAssume:
     def test_a_pod_assumed_on_an_unknown_node_is_counted_once_the_node_is_added(self):
         core = cache_with()
         assert core.assume([assumption("a", "n1")], 0.0).deltas == ()
-        assert core.counts().aside == 1
+        assert core.counts().on_unknown_nodes == 1
         deltas = core.add_node(NodeFacts("n1"))
         assert kinds(deltas) == [("add_node", "n1", ""), ("add_pod", "n1", "uid-a")]
-        assert core.counts().aside == 0
+        assert core.counts().on_unknown_nodes == 0
 
 
 class TestForget:
@@ -376,7 +376,7 @@ class TestNodes:
         core.assume([assumption("b", "n1", LARGE)], 0.0)
         core.remove_node("n1")
         assert core.node_of("uid-a") == "n1"
-        assert core.counts().aside == 2
+        assert core.counts().on_unknown_nodes == 2
         core.forget([("uid-b", "t1")])
         core.add_node(NodeFacts("n1"))
         assert cpu(core) == {"n1": 100}
@@ -397,7 +397,7 @@ class TestNodes:
         core.confirm([placement("a", "n1")])
         core.remove_node("n1")
         assert core.remove_pods(["uid-a"]) == []
-        assert core.counts().aside == 0
+        assert core.counts().on_unknown_nodes == 0
 
 
 class TestCompare:

@@ -265,4 +265,4 @@ def test_a_deployment_keeps_its_bounds_under_random_events(
     for _ in range(3 * len(TEMPLATES) + 40):
         fleet.run_to(fleet.now_us / SECOND_US + 10)
         play(fleet, "start all", 0)
-    assert len(fleet.of(TEMPLATES[core.template].base)) == core.replicas == len(fleet.pods)
+    assert len(fleet.of(TEMPLATES[core.template].name_prefix)) == core.replicas == len(fleet.pods)

@@ -372,8 +372,8 @@ def test_refused_evictions_are_tried_again_every_five_seconds_from_the_beginning
     drains = Drains()
     drain = drains.begin("n", ("x",), ["a", "b"], 2 * S, removes_node=False)
 
-    first = drains.attempt(drain, {"a": "", "b": "no"}.get, 2 * S)
-    again = drains.attempt(drain, {"b": "no"}.get, 7 * S)
+    first = drains.try_evictions(drain, {"a": "", "b": "no"}.get, 2 * S)
+    again = drains.try_evictions(drain, {"b": "no"}.get, 7 * S)
 
     assert (first.evicted, first.refused) == (("a",), (("b", "no"),))
     assert (again.evicted, again.refused) == ((), ()), "a refusal is noted once"
@@ -390,7 +390,7 @@ def test_a_drain_is_done_when_the_last_pod_has_ended():
     drains = Drains()
     drain = drains.begin("n", ("x",), ["a", "b"], 0, removes_node=False)
     other = drains.begin("n", ("y",), ["b"], 0, removes_node=False)
-    drains.attempt(drain, {"a": "", "b": None}.get, 0)
+    drains.try_evictions(drain, {"a": "", "b": None}.get, 0)
 
     assert drains.pod_ended("a") == []
     assert drains.pod_ended("b") == [drain, other]

@@ -97,6 +97,16 @@ def test_a_pod_that_is_bound_to_a_lost_node_starts_when_the_node_is_back():
     assert (life.bound_us, life.started_us, life.ended_us) == (110 * S, 135 * S, 185 * S)
 
 
+def test_a_pod_that_was_bound_before_its_node_was_lost_starts_a_start_delay_after_its_return():
+    pods = Pods(((98, "a", on_node("n0")),), duration_us=50 * S)
+    plan = plan_of(nodes_of(2), pods, events=[lost(for_s=5)], start_delay_us=10 * S)
+
+    history, _ = played(plan)
+
+    life = history.lives["a"]
+    assert (life.bound_us, life.started_us, life.ended_us) == (98 * S, 115 * S, 165 * S)
+
+
 def test_no_pod_is_bound_to_a_node_that_is_not_ready():
     pods = Pods(tuple((at_s, f"p{at_s}", on_node("n0", 10)) for at_s in range(100, 400, 10)))
     plan = plan_of(nodes_of(2), pods, events=[lost(for_s=200)])

@@ -183,7 +183,7 @@ def test_pods_of_controllers_of_one_name_have_different_names() -> None:
     daemon = ControllerPlan(0, "DaemonSet", "default", "web", templates, 0)
 
     names = [plan.pod(0, number)[0] for plan in plans for number in range(1_000)]
-    made = [daemon.daemon(0, NODES[0], number) for number in range(1_000)]
+    made = [daemon.pod_on_node(0, NODES[0], number) for number in range(1_000)]
 
     names += [each[0] for each in made if each is not None]
     assert len(set(names)) == 4_000
@@ -206,8 +206,8 @@ def test_a_stateful_sets_pods_have_ordinals_and_a_daemon_sets_pods_their_node() 
     tainted = NodeFacts("t", taints=(Taint("gpu", "", "NoSchedule"),))
 
     assert stateful.pod(0, 3) == ("db-3", ordinals[1])
-    assert daemon.daemon(0, tainted, 0) is None
-    made = daemon.daemon(0, NODES[3], 0)
+    assert daemon.pod_on_node(0, tainted, 0) is None
+    made = daemon.pod_on_node(0, NODES[3], 0)
     assert made is not None
     name, facts = made
     assert name.startswith("agent-")

@@ -6,6 +6,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from roadstead.facts.selectors import LabelSelector
 from roadstead.whatif.drain import drain
 from roadstead.whatif.evictions import Allowances, EvictionRules
 from tests.actors.world import identity, inputs_of, plan_of
@@ -143,6 +144,17 @@ def test_budgets_of_other_namespaces_and_without_a_selector_select_nothing():
     everything = replace(budget("all", "web", 0), selector=None)
 
     assert Allowances([elsewhere, everything]).selecting(facts) == ()
+
+
+def test_an_empty_selector_selects_all_pods_of_the_namespace_as_by_the_eviction_api():
+    # Preemption, in contrast, ignores such a budget.
+    there = [running("w", "n1", owned(labels={"app": "web"}))]
+    everything = replace(budget("all", "web", 0), selector=LabelSelector())
+
+    result = drained([node("n1"), node("n2")], there, ["n1"], plan_with(everything))
+
+    assert outcomes(result) == {"w": ("blocked", "")}
+    assert "disruption budget default/all" in result.pods[0].reason
 
 
 def test_a_pod_that_is_preempted_for_a_replacement_is_reported():

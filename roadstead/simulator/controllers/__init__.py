@@ -11,8 +11,8 @@
     job.py             Job: pods until so many have succeeded
 
 A controller compares the pods that it wants with the pods that exist (as upstream's controllers
-do), and so needs no transition table. It reacts to all events of one time with one comparison, made
-when all commands of that time are carried out.
+do), so it has no state machine. It reacts to all events of one time with one comparison, made when
+all commands of that time are carried out: `ControllerCore.sync`.
 """
 
 from roadstead.simulator.controllers.component import Controllers as Controllers

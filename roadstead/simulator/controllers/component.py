@@ -44,7 +44,8 @@ class Controllers(Component):
     def __init__(self, plans: Sequence[ControllerPlan], seed: int) -> None:
         self.cores = [_CORES[plan.kind](plan, seed) for plan in plans]
         self._daemon_sets = [each for each in self.cores if isinstance(each, DaemonSetCore)]
-        # By index of the controller: whether a `sync` at the current time is planned.
+        # By index of the controller: whether a `sync` at the current time is planned; the end of
+        # its pause (PAUSE_US), before which no `sync` is made.
         self._is_woken = [False] * len(plans)
         self._pauses_until_us = [0] * len(plans)
 
@@ -74,7 +75,7 @@ class Controllers(Component):
             core.change(core.plan.changes[int(key[2])])
             return self._wake_now(index)
         assert action == "delete", f"nothing wakes a controller with the key {key}"
-        # Also if a Job has finished: upstream deletes it with its pods.
+        # A finished Job is deleted, too: it exists until then, though it does nothing any more.
         return [*core.delete(), *core.pop_notes()]
 
     # What happens to pods and nodes.
@@ -116,6 +117,7 @@ class Controllers(Component):
 
     def _remove_pod(self, index: int, pod: SimulatedPod) -> Commands:
         core, now_us = self.cores[index], self._world.now_us
+        # The controller did not delete the pod itself.
         is_unexpected = core.pod_leaves(pod, now_us)
         if is_unexpected and pod.created_us == now_us and not core.replaces_at_once:
             until_us = now_us + PAUSE_US

@@ -22,8 +22,9 @@ class ControllerCore(ABC):
     """One controller of a scenario; subclasses define what it does.
 
     plan: the controller in the compiled scenario. is_live: it was created, and is neither deleted
-    nor finished. replicas, template: wanted now; the template by index. created_pods: number of
-    pods so far. replaces_at_once: whether it may replace a pod at the time of that pod's creation.
+    nor finished. replicas, template: wanted now; the template by index in `plan.templates`.
+    created_pods: number of pods so far. replaces_at_once: whether a pod that ends at the time of
+    its creation is replaced at the same time; if not, `Controllers` pauses, so that time passes.
     """
 
     replaces_at_once: ClassVar[bool] = False
@@ -76,7 +77,7 @@ class ControllerCore(ABC):
     def pod_leaves(self, pod: SimulatedPod, now_us: int) -> bool:
         """Remove a pod that terminates or has ended, from the pods that count as replicas.
 
-        Returns whether it was still one of them: not if this controller deleted it.
+        Returns whether it still counted: False for a pod that this controller deleted itself.
         """
 
     def pod_ended(self, pod: SimulatedPod) -> None:  # noqa: B027 - optional
@@ -117,7 +118,10 @@ class ControllerCore(ABC):
         *,
         reuses_name: bool = False,
     ) -> NewPod:
-        """Return a pod to create; it gets the next duration that the controller draws."""
+        """Return a pod to create; it gets the next duration that the controller draws.
+
+        ordinal: in a StatefulSet; in other controllers, how many pods were created before it.
+        """
         self.created_pods += 1
         return NewPod(
             self.plan.namespace,
@@ -143,9 +147,9 @@ def end_pod(pod: SimulatedPod) -> EndPod:
 
 def _failures(plan: ControllerPlan, seed: int) -> Iterator[bool]:
     """Yield without end whether the next pod fails."""
-    # Random numbers are uniform in 0 to 2^64 - 1.
-    limit = round(plan.failing * 2**64)
+    # Drawn numbers are uniform from 0 to 2^64 - 1, so the part `failing` of them is below this.
+    bound = round(plan.failing * 2**64)
     for block in count():
         purpose = f"failing pods of controller {plan.index} block {block}"
         for drawn in raw_stream(seed, purpose, _DRAWS_PER_BLOCK).tolist():
-            yield drawn < limit
+            yield drawn < bound

@@ -22,8 +22,9 @@ class DaemonSetCore(ControllerCore):
 
     A node has its pod until the pod has ended. By node: `_pods`, `_available`, `_leaving` (the pod
     terminates), `_wanted` (should run a pod), `_changed` (to check, in the order of the changes),
-    `_old` (the pod has an old template, in the order of creation), `_facts` of pods. `_node_of`: by
-    ordinal.
+    `_old` (the pod has an old template, in the order of creation), `_facts` of its pods with the
+    present template. `_node_of`: by the pod's ordinal. `_checks_all`: the next `sync` checks all
+    nodes. With the strategy OnDelete a rollout never finishes, as upstream.
     """
 
     def __init__(self, plan: ControllerPlan, seed: int) -> None:
@@ -124,13 +125,14 @@ class DaemonSetCore(ControllerCore):
         if node is None:
             # The removal of a node ends the pods on it; a pending pod would never fit anywhere.
             return pod.state is not LifeState.PENDING
+        # Less than `should_run`: a NoSchedule taint keeps new pods away, and deletes none.
         return may_continue(self._template_facts, node)
 
     def _new_pod(self, node: NodeFacts) -> NewPod:
         number = self.created_pods
-        found = self.plan.daemon(self.template, node, number)
-        assert found is not None, f"{self.subject} does not run on {node.name}"
-        name, facts = found
+        named = self.plan.pod_on_node(self.template, node, number)
+        assert named is not None, f"{self.subject} does not run on {node.name}"
+        name, facts = named
         self._node_of[number] = node.name
         # Equal facts are one object, as classes are found by identity.
         facts = self._facts.setdefault(node.name, facts)
@@ -141,21 +143,21 @@ class DaemonSetCore(ControllerCore):
         return [end_pod(self._pods[node])]
 
     def _update(self, created: int) -> list[Command]:
-        """Delete pods with an old template, up to the number that may be missing (rollingUpdate).
+        """Delete pods with an old template (rollingUpdate).
 
-        created: number of pods that this `sync` creates.
+        All of them that are not available; of the others as many as `maxUnavailable` allows: that
+        many nodes may have no available pod. created: number of pods that this `sync` creates.
         """
         if self.plan.updates_on_delete or not self._is_rolling:
             return []
-        max_missing = self.plan.max_unavailable.of(len(self._wanted), rounds_up=True) or 1
+        max_unavailable = self.plan.max_unavailable.of(len(self._wanted), rounds_up=True) or 1
         unhealthy = [each for each in self._old if each not in self._available]
         healthy = [each for each in self._old if each in self._available]
-        # Nodes whose pod is not available.
-        missing = len(self._pods) - len(self._available) + created
+        unavailable = len(self._pods) - len(self._available) + created
         commands: list[Command] = []
-        for node in [*unhealthy, *healthy[: max(0, max_missing - missing)]]:
+        for node in [*unhealthy, *healthy[: max(0, max_unavailable - unavailable)]]:
             commands += self._delete(node)
-        if not self._old and not missing and not commands:
+        if not self._old and not unavailable and not commands:
             self._is_rolling = False
             self.note("rollout finished")
         return commands

@@ -28,23 +28,28 @@ def first_to_delete(
 
     related: all active pods of the same Deployment, or of the ReplicaSet itself. wanted: how many.
     """
-    found = list(pods)
-    if wanted >= len(found):
-        return found
-    on_node = Counter(pod.node for pod in related if pod.node)
-    return sorted(found, key=lambda pod: _rank(pod, on_node, now_us))[:wanted]
+    candidates = list(pods)
+    if wanted >= len(candidates):
+        return candidates
+    related_on = Counter(pod.node for pod in related if pod.node)
+    return sorted(candidates, key=lambda pod: _rank(pod, related_on, now_us))[:wanted]
 
 
 def _rank(
-    pod: SimulatedPod, on_node: Mapping[str, int], now_us: int
+    pod: SimulatedPod, related_on: Mapping[str, int], now_us: int
 ) -> tuple[int, int, int, int, str]:
+    """Return the key to sort by: the simulated ones of the rules above, in their order.
+
+    related_on: node → number of related pods.
+    """
     is_running = pod.state is LifeState.RUNNING
     since_us = pod.started_us if is_running else pod.created_us
-    number = on_node[pod.node] if pod.node else 0
-    return bool(pod.node), is_running, -number, _power(now_us, since_us), pod.uid
+    number = related_on[pod.node] if pod.node else 0
+    return bool(pod.node), is_running, -number, _log2_age(now_us, since_us), pod.uid
 
 
-def _power(now_us: int, since_us: int) -> int:
-    """Return the power of two of the nanoseconds since a time, which is stored in seconds."""
+def _log2_age(now_us: int, since_us: int) -> int:
+    """Return the logarithm of an age in nanoseconds to base 2, rounded down; -1 for age 0."""
+    # The API stores times in whole seconds.
     age_us = now_us - since_us // SECOND_US * SECOND_US
     return (age_us * 1_000).bit_length() - 1

@@ -16,8 +16,8 @@ from roadstead.simulator.simulated_pods import SimulatedPod
 class DeploymentCore(ReplicaSetsCore):
     """A Deployment.
 
-    `_commands`: of the current `sync`. `_leaving`: with the strategy Recreate, UIDs of pods that
-    terminate.
+    `_commands`: of the current `sync`, at `_now_us`. `_leaving`: with the strategy Recreate, UIDs
+    of pods that terminate.
     """
 
     def __init__(self, plan: ControllerPlan, seed: int) -> None:
@@ -97,13 +97,15 @@ class DeploymentCore(ReplicaSetsCore):
     def _scale_in_proportion(self) -> None:
         """Scale the sets; in a rollout all of them, which keeps their proportions (scale).
 
-        `_scale` is called for sets that keep their size, too, after which `_was_rescaled` is false.
+        Sets that keep their size are scaled, too: `_scale` stores the Deployment's new replicas in
+        them, after which `_was_rescaled` is false.
         """
         active = [each for each in self.sets.values() if each.replicas]
         new = self.sets.get(self.plan.templates[self.template].name_prefix)
         if len(active) == 1:
             self._scale(active[0], self.replicas)
         elif new is not None and self._is_complete(new) and new.desired_replicas == self.replicas:
+            # The new set has its size already: the old ones are left over from the rollout.
             for each in self._old_sets():
                 self._scale(each, 0)
         elif not self.plan.recreates:

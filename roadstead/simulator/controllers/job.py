@@ -25,7 +25,10 @@ BACKOFF_MAX_US: Final = 600 * SECOND_US
 class JobCore(ControllerCore):
     """A Job.
 
-    succeeded, failed: number of pods so far. failed_since_success: failures after the last success.
+    replicas: its completions. succeeded, failed: number of pods so far. failed_since_success:
+    failures after the last success. `_failed_us`, `_succeeded_us`: times of the last failure and
+    success. `_wakes_us`: the end of the backoff for which a `WakeAt` was returned last. `_active`:
+    pods that neither terminate nor have ended, by UID.
     """
 
     replaces_at_once = True
@@ -95,5 +98,5 @@ def backoff_us(failures: int) -> int:
     """Return the time from the last of a number of failures in a row to the next creation."""
     if not failures:
         return 0
-    # The bound is reached long before the shift is cut off, which keeps the number small.
+    # BACKOFF_MAX_US is reached long before 16 doublings; more would only make a huge number.
     return min(BACKOFF_US << min(failures - 1, 16), BACKOFF_MAX_US)

@@ -94,10 +94,12 @@ class ReplicaSetsCore(ControllerCore):
     def set_for(self, template: int) -> ReplicaSetState:
         """Return the set of a template; it is created if no equal template had one before."""
         name_prefix = self.plan.templates[template].name_prefix
-        found = self.sets.get(name_prefix)
-        if found is None:
-            found = self.sets[name_prefix] = ReplicaSetState(name_prefix, template, len(self.sets))
-        return found
+        replica_set = self.sets.get(name_prefix)
+        if replica_set is None:
+            replica_set = self.sets[name_prefix] = ReplicaSetState(
+                name_prefix, template, len(self.sets)
+            )
+        return replica_set
 
     def remove_excess(self, replica_set: ReplicaSetState, now_us: int) -> list[EndPod]:
         """Return the deletions of the pods that exceed a set's replicas."""

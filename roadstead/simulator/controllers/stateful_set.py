@@ -19,8 +19,11 @@ class StatefulSetCore(ControllerCore):
     A pod has its ordinal until it has ended; all sets and dictionaries are by ordinal. `_leaving`:
     the pod terminates. `_missing`: wanted, but without a pod. `_condemned`: with a pod beyond the
     replicas (upstream's word). `_old`: with a pod of another template than the wanted one, which
-    does not terminate.
-    `_available_below`: all wanted ordinals below it have an available pod.
+    does not terminate. `_available_below`: all wanted ordinals below it have an available pod.
+
+    Every new pod has the wanted template, also one below the position of a rollout: upstream's
+    newVersionedStatefulSetPod gives it the old one only below `partition`, which is 0 here. With
+    the strategy OnDelete a rollout never finishes (completeRollingUpdate).
     """
 
     def __init__(self, plan: ControllerPlan, seed: int) -> None:

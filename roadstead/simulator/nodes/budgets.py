@@ -65,7 +65,8 @@ class _Budget:
         ):
             return min_available.count
         expected = self._expected(now_us)
-        # As upstream, pods of no controller with replicas are not counted in the expected number.
+        # As upstream, only controllers with replicas have an expected number of pods: without one,
+        # a percentage cannot be resolved.
         if not expected or (max_unavailable is None and min_available is None):
             return None
         if max_unavailable is not None:
@@ -75,9 +76,11 @@ class _Budget:
 
     def _expected(self, now_us: int) -> int:
         """Return the wanted replicas of all controllers; 0 if one has no such number."""
-        found = [(each, replicas_at(each, now_us)) for each in self.controllers]
-        scales = [scale for _, scale in found if scale is not None]
-        has_unscaled = any(each.kind in UNSCALED for each, scale in found if scale is not None)
+        replicas_of = [(each, replicas_at(each, now_us)) for each in self.controllers]
+        scales = [scale for _, scale in replicas_of if scale is not None]
+        has_unscaled = any(
+            each.kind in UNSCALED for each, scale in replicas_of if scale is not None
+        )
         if self.is_unscaled or has_unscaled:
             return 0
         return sum(scales) + self.initial_pods
@@ -173,13 +176,13 @@ class Budgets:
         if not self._budgets:
             return ()
         key = facts.namespace, facts.labels
-        found = self._of_pods.get(key)
-        if found is None:
-            found = tuple(each for each in self._budgets if _selects(each.plan, facts))
+        budgets = self._of_pods.get(key)
+        if budgets is None:
+            budgets = tuple(each for each in self._budgets if _selects(each.plan, facts))
             if len(self._of_pods) >= MAX_CACHED_LABELS:
                 self._of_pods.clear()
-            self._of_pods[key] = found
-        return found
+            self._of_pods[key] = budgets
+        return budgets
 
 
 def _budget(

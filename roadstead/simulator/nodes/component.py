@@ -176,7 +176,8 @@ class NodeLifecycle(Component):
         """Yield the commands that follow any change: plan the next pass, recount the budgets."""
         now_us = self._world.now_us
         at_us = self._health.next_us(now_us)
-        # If an earlier pass is planned already, it plans the next one. NEVER_US is negative.
+        # A pass that is planned for an earlier time plans this one when it is made. NEVER_US is
+        # negative: then none is planned.
         if at_us is not None and not 0 <= self._health_wakes_us <= at_us:
             self._health_wakes_us = at_us
             yield WakeAt(at_us, ("health",))

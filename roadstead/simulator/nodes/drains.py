@@ -31,8 +31,8 @@ class Drain:
 
     cause: what began it, such as an occurrence of a scenario's node event (`marks.Cause`).
     waiting: UIDs of pods to evict, in order. leaving: of pods that terminate. reported: of pods
-    whose refusal was returned in an `EvictionRound`. tried_us: time of the last try. planned_us: of
-    the next one, -1 if none was planned.
+    whose refusal was returned in an `EvictionTry`. tried_us: time of the last try. planned_us: of
+    the next one that `Evictions` planned, -1 if it planned none.
     """
 
     node: str
@@ -53,13 +53,13 @@ class Drain:
     def next_try_us(self, now_us: int) -> int:
         """Return when refused evictions are tried next, given that a budget has changed now."""
         # Tries are made at multiples of RETRY_US since the drain began; this is the next one.
-        rounds = -(-(now_us - self.began_us) // RETRY_US)
-        at_us = self.began_us + rounds * RETRY_US
+        retries = -(-(now_us - self.began_us) // RETRY_US)
+        at_us = self.began_us + retries * RETRY_US
         return at_us if at_us > self.tried_us else at_us + RETRY_US
 
 
 @dataclass(frozen=True, slots=True)
-class EvictionRound:
+class EvictionTry:
     """Outcome of one try: UIDs of pods to evict, and (UID, reason) of first refusals."""
 
     evicted: tuple[str, ...]
@@ -71,6 +71,7 @@ class Drains:
 
     def __init__(self) -> None:
         self._drains: dict[tuple[str, Cause], Drain] = {}
+        # UID → drains that wait for the pod's eviction or end.
         self._of_pod: dict[str, list[Drain]] = {}
 
     def begin(
@@ -91,9 +92,9 @@ class Drains:
         """Return the drains with evictions that were refused."""
         return [each for each in self._drains.values() if each.waiting]
 
-    def attempt(
+    def try_evictions(
         self, drain: Drain, evict: Callable[[str], str | None], now_us: int
-    ) -> EvictionRound:
+    ) -> EvictionTry:
         """Try to evict the waiting pods.
 
         evict: called with a UID; returns the reason of a refusal, "" for none, None for a pod that
@@ -112,7 +113,7 @@ class Drains:
             drain.leaving[uid] = None
             if reason is not None:
                 evicted.append(uid)
-        return EvictionRound(tuple(evicted), tuple(refused))
+        return EvictionTry(tuple(evicted), tuple(refused))
 
     def pod_ended(self, uid: str) -> list[Drain]:
         """Remove a pod that ended; return the drains that end with it."""

@@ -65,9 +65,10 @@ class Evictions:
     def evict_from(
         self, pods: Iterable[SimulatedPod], taints: tuple[Taint, ...]
     ) -> Iterator[Command]:
-        """Evict pods of a node now, or plan it, by the node's NoExecute taints.
+        """Evict the pods of a node that do not tolerate its NoExecute taints.
 
-        Plans for pods that tolerate the taints are cancelled.
+        The eviction of a pod that tolerates them for a time is planned; that of a pod that
+        tolerates them for ever is cancelled, if it was planned.
         """
         now_us = self.world.now_us
         remaining = [each for each in pods if each.state is not LifeState.TERMINATING]
@@ -97,14 +98,14 @@ class Evictions:
         drain = self._drains.get(name, cause)
         if drain is None:
             return
-        attempted = self._drains.attempt(drain, self._count_or_refuse, self.world.now_us)
-        for uid in attempted.evicted:
+        tried = self._drains.try_evictions(drain, self._count_or_refuse, self.world.now_us)
+        for uid in tried.evicted:
             yield from self._evict(self.world.pods[uid], f"from {name}, for its drain")
-        for uid, reason in attempted.refused:
+        for uid, reason in tried.refused:
             yield Note("eviction refused", uid, reason)
 
     def _count_or_refuse(self, uid: str) -> str | None:
-        """Count a pod as evicted, or return why its eviction is refused; see `Drains.attempt`."""
+        """Count a pod as evicted, or return why that is refused; see `Drains.try_evictions`."""
         pod = self.world.pods[uid]
         if pod.state is LifeState.TERMINATING:
             return None

@@ -17,9 +17,10 @@ from roadstead.simulator.times import NEVER_US
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """One occurrence of an event, and when the next one is; NEVER_US for the last one.
+    """One occurrence of an event.
 
-    ends_us: when it is undone, NEVER_US if it is not.
+    number: from 0. ends_us: when it is undone, NEVER_US if it is not. next_us: when the next one
+    occurs, NEVER_US after the last one.
     """
 
     event: NodeEventPlan
@@ -33,6 +34,7 @@ class NodeFaults:
 
     def __init__(self, scenario: CompiledScenario, seed: int) -> None:
         self._scenario, self._seed = scenario, seed
+        # (failure, node) → its next outages; see `FailurePlan.outages`.
         self._outages: dict[tuple[int, str], Iterator[tuple[int, int]]] = {}
 
     def first_times(self) -> Iterator[tuple[int, int]]:

@@ -99,7 +99,11 @@ class ZoneChange:
 
 @dataclass(slots=True)
 class _Node:
-    """A node. is_counted: in the state of its zone. is_tainted: with NoExecute."""
+    """A node.
+
+    is_counted: in the state of its zone. history: its last transitions, for errors. is_tainted:
+    with NoExecute.
+    """
 
     zone: str
     is_counted: bool
@@ -111,7 +115,10 @@ class _Node:
 
 @dataclass(slots=True)
 class _Zone:
-    """A zone. nodes, not_ready: numbers of counted nodes. queue: names of nodes to taint."""
+    """A zone. nodes, not_ready: numbers of counted nodes.
+
+    queue: names of the nodes that wait for the NoExecute taint, in order.
+    """
 
     rate: EvictionRate
     state: ZoneState = ZoneState.NORMAL
@@ -200,14 +207,14 @@ class NodeHealth:
 
         Among them are the NoExecute taints that the rates of the zones allow now.
         """
-        found: list[TaintChange | ZoneChange] = []
+        changes: list[TaintChange | ZoneChange] = []
         if not now_us % PASS_US and now_us > self._last_pass_us:
             self._last_pass_us = now_us
             for name in list(self._watched):
-                found += self._check_node(name, now_us)
+                changes += self._check_node(name, now_us)
             if self._zones_are_outdated:
                 self._zones_are_outdated = False
-                found += self._update_zone_states(now_us)
+                changes += self._update_zone_states(now_us)
         # Taints wait for the rate of their zone, which may allow one between two passes.
         for zone in self._zones.values():
             while zone.queue and zone.rate.accept(now_us):
@@ -217,8 +224,8 @@ class NodeHealth:
                 # A node that answers again while it waits for the rate is not tainted.
                 if node.status is HealthStatus.UNKNOWN:
                     node.is_tainted = True
-                    found.append(TaintChange(TaintAction.ADD_NO_EXECUTE, name))
-        return found
+                    changes.append(TaintChange(TaintAction.ADD_NO_EXECUTE, name))
+        return changes
 
     def _check_node(self, name: str, now_us: int) -> Iterator[TaintChange]:
         node = self._nodes[name]

@@ -19,20 +19,23 @@ Cause = tuple[str | int, ...]
 
 @dataclass(slots=True)
 class _Marks:
-    """The marks of a node. base: its facts without marks."""
+    """The marks of a node.
 
-    base: NodeFacts
+    unmarked: its facts without marks. cordons: their causes. taints: by cause and effect.
+    """
+
+    unmarked: NodeFacts
     cordons: dict[Cause, None] = field(default_factory=dict)
     taints: dict[tuple[Cause, str], Taint] = field(default_factory=dict)
 
     def facts(self) -> NodeFacts:
         # Key and effect identify a taint; the value of the last one added counts.
-        taints = {(each.key, each.effect): each for each in self.base.taints}
+        taints = {(each.key, each.effect): each for each in self.unmarked.taints}
         taints.update(((each.key, each.effect), each) for each in self.taints.values())
         return replace(
-            self.base,
+            self.unmarked,
             taints=tuple(taints.values()),
-            unschedulable=self.base.unschedulable or bool(self.cordons),
+            unschedulable=self.unmarked.unschedulable or bool(self.cordons),
         )
 
 

@@ -41,6 +41,7 @@ class TaintEvictions:
     """The pods that will be evicted for the taints of their nodes, and when."""
 
     def __init__(self) -> None:
+        # By UID of the pod.
         self._planned: dict[str, PlannedEviction] = {}
 
     def plan_evictions(
