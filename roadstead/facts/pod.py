@@ -180,9 +180,9 @@ class GroupMembership:
 class PodFacts:
     """Everything that scheduling reads of a pod.
 
-    requests: sorted (resource, amount), cpu in milli-CPU, others in whole units
-        (`Quantity.Value()`). Amounts of 0 are included: Filter ignores them, but an extender that
-        manages the resource is called for them.
+    requests: sorted (resource, amount), cpu in milli-CPU, others in whole units, rounded up.
+        Amounts of 0 are included: Filter ignores them, but an extender that manages the resource is
+        called for them.
     nonzero_cpu_milli, nonzero_memory_bytes: requests of the pod on a node, for scoring
         (100m / 200Mi for a container that names none).
     container_requests: set only if the pod has pod-level requests, which NodeResourcesFit ignores
