@@ -30,6 +30,7 @@ from roadstead.config.validation_fit import validate_fit_args
 _EXTENDER_TIMEOUT: Final = parse_duration("5s")
 _FIT: Final = "NodeResourcesFit"
 _NODE_LABEL: Final = "NodeLabel"
+_COSCHEDULING: Final = "Coscheduling"
 
 # Where kube-scheduler panics on a nil pointer, Roadstead refuses the configuration with a reason.
 _PANIC: Final = "PANIC: runtime error: invalid memory address or nil pointer dereference"
@@ -154,6 +155,7 @@ def _profile(
     _check_queue_sort_and_bind(order, profile.scheduler_name, path)
     _check_multi_point(profile.plugins, points_of, path)
     _check_node_label(order, args.get(_NODE_LABEL), path)
+    _check_coscheduling(order, path)
     weights = score_weights(profile.plugins)
     plugins = {
         point: tuple(PluginRef(n, weights[n] if point == "score" else 1) for n in names)
@@ -202,6 +204,13 @@ def _check_node_label(
         where = f"{path}.pluginConfig"
         text = "needs presentLabelsPreference or absentLabelsPreference where it scores"
         raise _BuildError(where, f'initializing plugin "{_NODE_LABEL}": {text}', panics=True)
+
+
+def _check_coscheduling(order: Mapping[str, tuple[str, ...]], path: str) -> None:
+    # Its Permit counts the pods that its Reserve recorded.
+    if _COSCHEDULING in order["permit"] and _COSCHEDULING not in order["reserve"]:
+        text = f'initializing plugin "{_COSCHEDULING}": needs reserve where it is enabled at permit'
+        raise _BuildError(f"{path}.plugins.permit", text)
 
 
 def _args(configs: list[PluginConfig], needed: set[str], path: str) -> dict[str, PluginArgs]:
