@@ -91,6 +91,7 @@ class DynamicResources(
     name = "DynamicResources"
     reads = Reads.CLUSTER
     shares_by_shape = True
+    unprepared = "not found"
     binds_devices = True
     reads_refused_nodes = True
 
