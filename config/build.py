@@ -30,6 +30,7 @@ from roadstead.config.validation_fit import validate_fit_args
 _EXTENDER_TIMEOUT: Final = parse_duration("5s")
 _FIT: Final = "NodeResourcesFit"
 _NODE_LABEL: Final = "NodeLabel"
+_COSCHEDULING: Final = "Coscheduling"
 
 # Where kube-scheduler panics on a nil pointer, Roadstead refuses the configuration with a reason.
 _PANIC: Final = "PANIC: runtime error: invalid memory address or nil pointer dereference"
@@ -154,6 +155,7 @@ def _profile(
     _check_queue_sort_and_bind(order, profile.scheduler_name, path)
     _check_multi_point(profile.plugins, points_of, path)
     _check_node_label(order, args.get(_NODE_LABEL), path)
+    _check_coscheduling(order, path)
     weights = score_weights(profile.plugins)
     plugins = {
         point: tuple(PluginRef(n, weights[n] if point == "score" else 1) for n in names)

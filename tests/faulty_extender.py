@@ -102,10 +102,10 @@ class _Transport:
         if faults.drawn("refuse", verb, pod):
             raise TransportError(REFUSED)
         if faults.drawn("late", verb, pod):
-            self.clock.spend(self.config.http_timeout_s)
+            self.clock.add_time(self.config.http_timeout_s)
             raise TransportError(LATE)
         if faults.drawn("slow", verb, pod):
-            self.clock.spend(faults.uniform(faults.slow_max_s))
+            self.clock.add_time(faults.uniform(faults.slow_max_s))
         if faults.drawn("drop", verb, pod):
             raise TransportError("EOF")
         if faults.drawn("status", verb, pod):

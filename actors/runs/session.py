@@ -108,7 +108,7 @@ class RunSession:
         """Submit pods. RunFailedError if the queue has no room for all of them."""
         # At least as many as a batch has pods: else a lease could find too few for a full batch.
         classes_max = max(CLASSES_PER_MESSAGE, self.plan.settings.batch)
-        for part in replace(batch, revision=self._revision).parts(classes_max):
+        for part in replace(batch, revision=self._revision).split(classes_max):
             await self.call(BINDER, ADD_PENDING, part)
             await self._enqueue(part)
 

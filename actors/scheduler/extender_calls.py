@@ -22,4 +22,4 @@ async def call_extenders(extenders: Extenders, work: Callable[[], T]) -> T:
     try:
         return work()
     finally:
-        await asyncio.sleep(extenders.in_process.pop_spent_s())
+        await asyncio.sleep(extenders.in_process.pop_time_s())

@@ -3,8 +3,8 @@
     reserve ──► ALLOCATED AHEAD ── the cache allocates the same ──► part of the state
                       └── undo, before any other change of an allocation ──► as before
 
-A scheduler decides the next pods of its batch on them. The cache allocates the same devices when it
-assumes the pods, or refuses them.
+The scheduler counts their devices as in use when it decides the next pods of its batch. The cache
+allocates the same devices when it assumes the pods, or refuses the pods.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from roadstead.facts.pod import PodFacts
 class DevicesAhead:
     """Allocations of a scheduler that the cache has not made yet.
 
-    _made: claims as they are ahead, with what undoes them, in order.
+    _made: (claims in their new state, the change that undoes it) for each pod, in order.
     """
 
     def __init__(self, devices: DeviceState) -> None:
@@ -48,10 +48,10 @@ class DevicesAhead:
         return any(f"{pod.namespace}/{name}" in self._keys for name in names_of(pod))
 
     def accept(self, claims: DeviceClaims) -> bool:
-        """Apply a change of the cache without `undo`, if the state is then the same as after it.
+        """Apply a change of the cache, if that is possible without `undo`; return whether it was.
 
-        That is, if the cache made the first allocation that was made here, or if the change is of
-        other claims, which keep their allocations. Returns False, with nothing changed, otherwise.
+        It is if the change is the oldest allocation made here, or if it is of other claims, which
+        stay allocated.
         """
         if self._made and claims == self._made[0][0]:
             made, _ = self._made.popleft()

@@ -89,7 +89,7 @@ def allocation_of(
 ) -> Allocation:
     """Return the allocation of a claim on a node.
 
-    selected: returns the index of the chosen alternative, by index of the request.
+    selected: returns the index of a request's chosen alternative, from the index of the request.
 
     Raises:
         AllocationError: a slice has a node selector of several terms.

@@ -92,8 +92,8 @@ class Allocator:
         # By the claims, and by their ids.
         self._plans: dict[tuple[DeviceClaimFacts, ...], Plan] = {}
         self._plans_by_id: dict[tuple[int, ...], tuple[tuple[DeviceClaimFacts, ...], Plan]] = {}
-        # Numbers of shapes (`Plan.shape`), dropped with the plans. A number is not used again,
-        # because `nodes` keeps outcomes of searches by it.
+        # Shape of claims (all but their names) → its number (`Plan.shape`), dropped with the plans.
+        # A number is not used again, because `nodes` has outcomes of searches by it.
         self._shapes: dict[Hashable, int] = {}
         self._shape_numbers = count()
         # By plan and `QuickAnswers.equivalence_key` of a node; None: there is no allocation.

@@ -96,7 +96,7 @@ class AssumedDevices:
         return changed
 
     def holders(self) -> tuple[str, ...]:
-        """Return the UIDs of the pods that reserve claims."""
+        """Return the UIDs of the assumed pods with claims."""
         return tuple(self._pods)
 
     def keys_of(self, uid: str) -> tuple[str, ...]:
@@ -138,7 +138,7 @@ class AssumedDevices:
             return None
         if not _are_reachable((*claims, *new.values()), node) or not devices.are_free(new.values()):
             return None
-        # Without new slices or classes, the other process has searched what a search here would.
+        # As long as no slice or class has changed, a search here would find the same.
         if (
             new
             and devices.objects_changed

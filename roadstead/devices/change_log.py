@@ -7,6 +7,7 @@ from typing import Final, Generic, TypeVar
 ItemT = TypeVar("ItemT")
 
 KEPT_MAX: Final = 4096
+"""Maximum number of changed items in a log."""
 
 
 class ChangeLog(Generic[ItemT]):

@@ -1,4 +1,4 @@
-"""The devices that a search has chosen, and what they use up: constraints, counters, capacities.
+"""The devices that a search has chosen, and their effect on constraints, counters and capacities.
 
 Upstream: allocateDevice in allocator_experimental.go. Where it refuses a device without undoing all
 that it recorded, so does this: later results depend on it.

@@ -120,11 +120,12 @@ class DevicesInUse:
         use = self._pools.get((pool.driver, pool.name))
         if use is None:
             return 0
+        # seen: the position in the log up to which the cached bits have its changes.
         owner, seen = pool.in_use_at
         if owner == self._instance and seen == use.log.end:
             return pool.in_use
         changed = use.log.since(seen) if owner == self._instance else None
-        # None: another object computed the bits, or the log no longer has all changes since.
+        # None: another object computed the bits, or the log no longer has all changes since then.
         if changed is None:
             known = (pool.positions.get(name) for name in use.names)
             positions = (position for position in known if position is not None)

@@ -1,8 +1,10 @@
-"""The slices that match a node, grouped by pool; of each pool only the newest generation.
+"""The slices that a node sees, grouped by pool; of each pool only the newest generation.
+
+A node sees a slice if it has devices that the node reaches.
 
 Upstream: pools_experimental.go. Upstream's order is that of Go maps; here pools are ordered by
-driver and name, slices by name, and slices and pools with binding conditions come last. As
-upstream, the slices that match the node are compared with the count of slices in the pool: with
+driver and name, slices by name, and slices and pools with binding conditions are last. As
+upstream, the slices that the node sees are compared with the count of slices in the pool: with
 fewer, the pool is incomplete. Nodes that see different slices of a pool have different `Pool`s.
 """
 
@@ -54,8 +56,8 @@ class PoolDevice:
 class FreeMatches:
     """The free devices of a pool that match a query, as bits by position.
 
-    used: the bits of devices in use for which this was computed. may_fail: a selector fails on a
-    free device.
+    used: the bits of the devices that were in use when this was computed. may_fail: a selector
+    fails on a free device.
     """
 
     used: int
@@ -91,8 +93,8 @@ class Pool:
     positions: of devices, by name; must not be changed, because pools share it.
     matches: cache of selector results.
     devices_code: cache, see `PoolMatcher.devices_code_of`; None: not yet computed.
-    in_use, in_use_at: cache of the bits of devices in use; and the `DevicesInUse` that computed
-        them, by number, with the position in its log.
+    in_use: cache of the bits of devices in use. in_use_at: (number of the `DevicesInUse` that
+        computed them, position in its log of changes up to which they are current).
     """
 
     driver: str

@@ -45,7 +45,10 @@ class Verdict(Enum):
 
 
 class QuickAnswers:
-    """Answer demands (see `Demand`) from the bits of free devices that match."""
+    """Answer demands (see `Demand`) from the bits of free devices that match.
+
+    matcher: evaluates which devices of a pool match a query.
+    """
 
     def __init__(self, matcher: PoolMatcher, in_use: DevicesInUse) -> None:
         self._matcher = matcher

@@ -37,6 +37,7 @@ class DeviceRoom:
 
         Devices under admin access consume nothing.
         """
+        # taken: by device, the capacities that the results before consume of it.
         counters, taken = SharedCounters(in_use), defaultdict[DeviceId, Consumed](Consumed)
         for each in results:
             if each.has_admin_access:

@@ -1,7 +1,7 @@
 """Verdicts on all nodes for a demand of devices, in one pass and without a search.
 
-The verdicts for a demand are kept, and computed again for the nodes that see a pool that changed.
-Nodes are *equivalent* if their pools have equal devices, equally used
+The verdicts are cached, and computed again for the nodes that see a pool that changed. Nodes are
+*equivalent* if their pools have equal devices, equally used
 (`QuickAnswers.equivalence_key`): a verdict on one holds for all. Outcomes of searches, which the
 caller records here, are kept in the same way.
 """
@@ -54,8 +54,9 @@ _UNKNOWN: Final = Verdict.UNKNOWN.value
 class _VerdictCache:
     """Verdicts on one demand, or outcomes of searches with one key.
 
-    verdicts: by number of a node; UNKNOWN without one. stale: nodes whose verdict must be computed
-    again. read: position in `NodeScreen.changes` up to which `stale` has the changed nodes.
+    verdicts: by number of a node; UNKNOWN if none is known. stale: nodes whose verdict must be
+    computed again. read: position in the log `NodeScreen.changes` up to which `stale` has the
+    changed nodes.
     by_code: verdicts by `NodeScreen.equivalence_code`.
     """
 
@@ -66,7 +67,7 @@ class _VerdictCache:
 
 
 class NodeScreen:
-    """Verdicts by the number of a node.
+    """Verdicts on demands, and recorded outcomes of searches, by the number of a node.
 
     A node gets a number when it is added; the number of a removed node is used again.
     removals: how many nodes were removed; numbers are valid as long as it is equal. version: grows
@@ -257,7 +258,7 @@ class NodeScreen:
         return pools
 
     def _see(self, number: int, pools: tuple[Pool, ...]) -> None:
-        """Note the pools that were read for a node, in place of those read before."""
+        """Record the pools that were read for a node, in place of those read before."""
         for pool in self._pools_of[number] or ():
             numbers = self._nodes_seeing[pool.driver, pool.name]
             numbers.discard(number)

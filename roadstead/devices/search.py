@@ -68,7 +68,8 @@ class _Wanted:
 class Search:
     """One search for the devices of a pod's claims on one node.
 
-    is_over: called before each step; returns whether the time is over.
+    view: the pools that the node sees. is_over: called before each step; returns whether the time
+    is over.
     """
 
     def __init__(

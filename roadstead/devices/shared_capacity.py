@@ -27,9 +27,9 @@ _Request = tuple["Query", "Amounts | None"]
 
 
 def lacks_capacity(plan: Plan, view: VisiblePools, in_use: DevicesInUse) -> bool:
-    """Whether the devices surely cannot serve all equal requests of a plan.
+    """Whether a node's devices surely cannot serve all equal requests of a plan.
 
-    False otherwise: a search must decide, and it may end with an error.
+    False: a search must decide, and it may end with an error. view: the pools that the node sees.
     """
     choices = [request.choices[0] for claim in plan.claims for request in claim.requests]
     # For a single request the search tries each device only once.

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _MatchingDevices:
-    """The devices that match a request.
+    """The devices that match a request, on some nodes.
 
     used: those in use. unusable: device → why it cannot be used although it is free.
-    too_few: number of nodes on which the others do not suffice.
+    too_few: number of nodes on which the usable ones do not suffice.
     """
 
     matching: set[DeviceId] = field(default_factory=set)

@@ -29,7 +29,7 @@ SHAPES_MAX: Final = 4096
 
 DeviceClaims = tuple[DeviceClaimFacts, ...]
 Shape = tuple[str, ClaimSpec, bool]
-"""A claim without its name: namespace, spec, and whether it is for extended resources."""
+"""Shape of a claim: namespace, spec, and whether it is for extended resources; not its name."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,10 @@ class ExtenderError(RoadsteadError):
 
 
 class TransportError(Exception):
-    """No complete reply was received. is_in_body: its status was, its body was not."""
+    """No complete reply was received.
+
+    is_in_body: the status was received before the failure, so upstream's text is another one.
+    """
 
     def __init__(self, why: str, *, is_in_body: bool = False) -> None:
         super().__init__(why)
@@ -44,29 +47,29 @@ CallerOf = Callable[[ExtenderConfig], ExtenderCaller]
 
 
 class InProcessExtenders:
-    """A factory of callers that answer in this process, without threads and sockets.
+    """A factory of callers that answer in this process, for runs in virtual time.
 
-    caller_of: creates one. Callers report the duration of their answers to `spend`; the scheduler
-    waits for that time after the calls.
+    caller_of: creates one. Callers add the duration that an answer would take (`add_time`); the
+    scheduler waits for that time after the calls.
     """
 
     def __init__(
         self, caller_of: Callable[[ExtenderConfig, InProcessExtenders], ExtenderCaller]
     ) -> None:
         self._caller_of = caller_of
-        self._spent_s = 0.0
+        self._unwaited_s = 0.0
 
     def __call__(self, config: ExtenderConfig) -> ExtenderCaller:
         return self._caller_of(config, self)
 
-    def spend(self, seconds: float) -> None:
+    def add_time(self, seconds: float) -> None:
         """Add the duration of an answer."""
-        self._spent_s += seconds
+        self._unwaited_s += seconds
 
-    def pop_spent_s(self) -> float:
-        """Return the duration of all answers since the last call, in seconds, and reset it."""
-        spent_s, self._spent_s = self._spent_s, 0.0
-        return spent_s
+    def pop_time_s(self) -> float:
+        """Return the duration of all answers since the last call, in seconds."""
+        time_s, self._unwaited_s = self._unwaited_s, 0.0
+        return time_s
 
 
 def shown_url(url: str) -> str:

@@ -126,7 +126,7 @@ class Extender:
     def process_preemption(
         self, pod: ExtenderPod, victims: Mapping[str, Victims]
     ) -> dict[str, MetaVictims]:
-        """Return the candidates that remain: node → victims."""
+        """Return the candidates for preemption that remain: node → victims."""
         payload: Json = {"Pod": pod_manifest(pod.identity, pod.facts)}
         # One of the two is set below; the other remains null, as upstream sends it.
         payload["NodeNameToVictims"] = payload["NodeNameToMetaVictims"] = None

@@ -17,7 +17,7 @@ def in_directory(config: ExtenderConfig, directory: str) -> ExtenderConfig:
         return file and os.path.join(directory, file)
 
     tls = config.tls
-    in_full = replace(
+    resolved = replace(
         tls, cert_file=full(tls.cert_file), key_file=full(tls.key_file), ca_file=full(tls.ca_file)
     )
-    return replace(config, tls=in_full)
+    return replace(config, tls=resolved)

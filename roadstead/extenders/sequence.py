@@ -48,7 +48,7 @@ class Extenders:
     def __init__(
         self, extenders: Sequence[Extender] = (), in_process: InProcessExtenders | None = None
     ) -> None:
-        """in_process: the factory of their callers if extenders run in this process, else None."""
+        """in_process: the factory of their callers if they answer in this process, else None."""
         self.in_process = in_process
         self._all = tuple(sorted(extenders, key=lambda each: each.is_ignorable))
 
@@ -83,7 +83,7 @@ class Extenders:
         )
 
     def handles(self, facts: PodFacts) -> bool:
-        """Whether any of them filters or prioritizes nodes for a pod."""
+        """Whether any extender filters or prioritizes nodes for a pod."""
         return any(
             (each.is_filter or each.is_prioritizer) and each.is_interested(facts)
             for each in self._all
@@ -130,7 +130,7 @@ class Extenders:
         return totals
 
     def preempts(self, facts: PodFacts) -> bool:
-        """Whether any of them processes the preemption candidates of a pod."""
+        """Whether any extender processes the preemption candidates of a pod."""
         return any(each.supports_preemption and each.is_interested(facts) for each in self._all)
 
     def process_preemption(
@@ -161,7 +161,7 @@ class Extenders:
         return remaining
 
     def has_binder_for(self, facts: PodFacts) -> bool:
-        """Whether one of them binds the pod in place of the profile's bind plugins."""
+        """Whether an extender binds the pod in place of the profile's bind plugins."""
         return any(each.is_binder and each.is_interested(facts) for each in self._all)
 
     def bind(self, identity: PodIdentity, facts: PodFacts, node_name: str) -> bool:

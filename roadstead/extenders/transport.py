@@ -3,8 +3,9 @@
 Each call has its own connection. Proxies in the environment are not used, redirects are not
 followed, and certificates are verified unless the configuration says `insecure`. One deadline holds
 for the whole call: when it passes, the socket is shut down even while the reply is being received.
-A call may end later before it is connected: the lookup of the host's name has no limit of its own,
-and each of its addresses is tried for up to the timeout.
+Only connecting may take longer: the lookup of the host's name has no limit, and each of its
+addresses is tried for up to the timeout.
+
 Errors have the texts of Go's net/http.
 
 Upstream: pkg/scheduler/extender.go (makeTransport, send).
@@ -148,7 +149,10 @@ class SocketTransport:
 
 
 class _Deadline:
-    """Shut down the watched socket when the time is over. is_in_body: a status was read."""
+    """Shut down the watched socket when the time is over.
+
+    is_in_body: the status was read, the body is being read.
+    """
 
     def __init__(self, timeout_s: float) -> None:
         self.is_over = self.is_in_body = False

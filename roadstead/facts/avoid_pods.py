@@ -1,4 +1,4 @@
-"""The annotation of a node, from which pods of some controllers should be placed elsewhere.
+"""The controllers whose pods a node wants to avoid, read from its annotation.
 
 Upstream: component-helpers/scheduling/corev1/helpers.go (GetAvoidPodsFromNodeAnnotations). A
 malformed annotation is ignored as a whole. Keys match in any case, as in Go's encoding/json.
@@ -49,10 +49,11 @@ def _controller(entry: dict[str, object]) -> tuple[str, str]:
 
 def _field(mapping: dict[str, object], name: str, kind: type[T]) -> T:
     """Return a field whose name matches in any case; empty if it is missing or null."""
-    found: object = None
+    # As in Go, the last of several matching keys counts.
+    field: object = None
     for key, value in mapping.items():
-        found = value if key.lower() == name.lower() else found
-    return _as(kind, found)
+        field = value if key.lower() == name.lower() else field
+    return _as(kind, field)
 
 
 def _as(kind: type[T], value: object) -> T:

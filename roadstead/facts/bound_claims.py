@@ -1,6 +1,7 @@
-"""Claims and volumes that commits changed, as the journal records them.
+"""Claims and volumes that a commit of the binder changed, as the journal records them.
 
-Claims of devices are among them: see `roadstead.storage.state`.
+The binder commits a pod's bind together with the claims that it binds, and a pod's end with the
+claims that it releases. Claims of devices (ResourceClaims) are recorded, too.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from roadstead.facts.storage import ClaimFacts, VolumeFacts
 
 @dataclass(frozen=True, slots=True)
 class BoundClaims:
-    """Claims, volumes and claims of devices as a commit left them.
+    """The claims, volumes and claims of devices that a commit changed, in their new state.
 
-    removed: names of volumes that it removed. removed_claims: keys of claims of devices that it
-    removed.
+    removed: names of volumes that it removed. removed_claims: keys (`namespace/name`) of claims of
+    devices that it removed.
     """
 
     claims: tuple[ClaimFacts, ...] = ()

@@ -36,9 +36,9 @@ class ClusterFacts:
     """Facts of the whole cluster; every worker and scheduler has a copy.
 
     namespaces: (name, labels). selecting: objects that select pods (Services,
-    ReplicationControllers, ReplicaSets and StatefulSets), in the given order. storage: volumes,
-    claims, classes and drivers. budgets: PodDisruptionBudgets. pod_groups: PodGroups, and the
-    groups of running pods. devices: claims, slices and classes of devices.
+    ReplicationControllers, ReplicaSets and StatefulSets, in this order). storage: volumes, claims,
+    classes and drivers. budgets: PodDisruptionBudgets. pod_groups: PodGroups, and the groups of
+    running pods. devices: claims, slices and classes of devices.
     """
 
     namespaces: tuple[tuple[str, Labels], ...] = ()
@@ -83,10 +83,9 @@ def compile_cluster(
     )
 
 
-def _selects_pods(found: objects.ApiObject, selector: LabelSelector | None) -> SelectsPods:
-    return SelectsPods(
-        type(found).__name__, found.metadata.namespace, found.metadata.name, selector
-    )
+def _selects_pods(manifest: objects.ApiObject, selector: LabelSelector | None) -> SelectsPods:
+    meta = manifest.metadata
+    return SelectsPods(type(manifest).__name__, meta.namespace, meta.name, selector)
 
 
 def _selector_of_labels(labels: dict[str, str]) -> LabelSelector | None:

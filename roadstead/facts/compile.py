@@ -1,8 +1,8 @@
 """Compilation of manifests to facts: everything that scheduling reads of a pod or a node.
 
 Manifests are expected as the API server stores them; `roadstead.manifests` fills in the fields that
-a raw manifest lacks. Many manifests share parts, such as one tuple of containers; functions with
-`cached_by_identity` compile each such object once.
+a raw manifest lacks. Many manifests share Python objects, such as one tuple of containers;
+functions with `cached_by_identity` compile each such object once.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ class FactsPool:
 
     def intern(self, facts: Facts) -> Facts:
         """Return the object of the pool that is equal to these facts."""
-        known = self._interned.setdefault(facts, facts)
-        assert type(known) is type(facts)
-        return known
+        pooled = self._interned.setdefault(facts, facts)
+        assert type(pooled) is type(facts)
+        return pooled
 
 
 def compile_pod(
@@ -85,8 +85,8 @@ def compile_pod(
     affinity, preferred_affinity = _pod_affinity(pod_terms.pod_affinity, namespace)
     anti_affinity, preferred_anti = _pod_affinity(pod_terms.pod_anti_affinity, namespace)
     claims = _device_claims(pod) if spec.resource_claims else ()
-    # Only resources that a DeviceClass names can become a claim, which the scheduler creates after
-    # its decision. Until then the facts carry the requests of that claim.
+    # For resources that a DeviceClass names, the scheduler creates a claim after its decision.
+    # Until then the facts have a placeholder (UNWRITTEN_CLAIM_NAME) with the claim's requests.
     if device_resources and any(
         amount and name in device_resources for name, amount in pod_amounts.requests
     ):
@@ -106,7 +106,7 @@ def compile_pod(
         requests=pod_amounts.requests,
         nonzero_cpu_milli=pod_amounts.nonzero[0],
         nonzero_memory_bytes=pod_amounts.nonzero[1],
-        container_requests=pod_amounts.of_containers,
+        container_requests=pod_amounts.container_requests,
         node_selector=_labels(spec.node_selector),
         required_node_terms=required,
         preferred_node_terms=preferred,
@@ -160,9 +160,10 @@ def compile_node(node: objects.Node) -> NodeFacts:
     )
 
 
-def name_in_errors(found: objects.ApiObject) -> str:
+def name_in_errors(manifest: objects.ApiObject) -> str:
     """Return the name of an object in errors: `Pod "web"`."""
-    return objects.describe(type(found).__name__, {"metadata": {"name": found.metadata.name}})
+    metadata = {"name": manifest.metadata.name}
+    return objects.describe(type(manifest).__name__, {"metadata": metadata})
 
 
 def normalized_image(name: str) -> str:
@@ -175,10 +176,10 @@ def parse_time_s(text: str | None) -> float | None:
     if not text:
         return None
     try:
-        found = datetime.fromisoformat(text)
+        time = datetime.fromisoformat(text)
     except ValueError:
         return None
-    return found.timestamp() if found.tzinfo is not None else None
+    return time.timestamp() if time.tzinfo is not None else None
 
 
 def _is_preempted(pod: objects.Pod) -> bool:
@@ -244,13 +245,13 @@ def _node_affinity(
 
 
 def _pod_affinity(
-    found: objects.PodAffinity | None, namespace: str
+    affinity: objects.PodAffinity | None, namespace: str
 ) -> tuple[tuple[PodAffinityTerm, ...], tuple[PodAffinityTerm, ...]]:
     """Return (required, preferred) terms of pod affinity or pod anti-affinity."""
-    if found is None:
+    if affinity is None:
         return (), ()
-    required = found.required_during_scheduling_ignored_during_execution
-    preferred = found.preferred_during_scheduling_ignored_during_execution
+    required = affinity.required_during_scheduling_ignored_during_execution
+    preferred = affinity.preferred_during_scheduling_ignored_during_execution
     return (
         tuple(_affinity_term(each, namespace, weight=0) for each in required),
         tuple(
@@ -323,11 +324,12 @@ def _volumes(volumes: Iterable[objects.Volume], pod: PodIdentity) -> Iterator[Vo
                 kind = objects.Volume.model_fields[field].alias
                 assert kind is not None
                 ephemeral = isinstance(source, objects.EphemeralSource)
-                parts = _ephemeral(volume.name, pod) if ephemeral else _source(source)
-                yield Volume(volume.name, kind, parts)
+                fields = _ephemeral(volume.name, pod) if ephemeral else _source(source)
+                yield Volume(volume.name, kind, fields)
 
 
 def _ephemeral(name: str, pod: PodIdentity) -> Labels:
+    """Return the source of an ephemeral volume: its claim's name, and its pod's name and UID."""
     return (("claimName", f"{pod.name}-{name}"), ("podName", pod.name), ("podUID", pod.uid))
 
 

@@ -1,7 +1,9 @@
 """Compilation of manifests to facts of devices.
 
-The requirements of node selectors keep the order of the manifest, because an allocation repeats
-them. Upstream: pkg/apis/resource/types.go.
+A `Placement` is here the nodes that reach a device or slice. The requirements of its node selector
+keep the order of the manifest, because an allocation repeats them.
+
+Upstream: pkg/apis/resource/types.go.
 """
 
 from __future__ import annotations

@@ -135,10 +135,10 @@ def _translated(volume: objects.PersistentVolume) -> tuple[str, CsiSource | None
     """Return (in-tree plugin, CSI source, translation error); ("", None, "") for other volumes."""
     meta, spec = volume.metadata, volume.spec
     for name, kind in _IN_TREE_FIELDS.items():
-        found = getattr(spec, name)
-        if found is None:
+        manifest = getattr(spec, name)
+        if manifest is None:
             continue
-        source = {key: str(value) for key, value in found.model_dump(by_alias=True).items()}
+        source = {key: str(value) for key, value in manifest.model_dump(by_alias=True).items()}
         group = meta.annotations.get(RESOURCE_GROUP, "")
         plugin = IN_TREE_PLUGIN_OF[kind]
         try:
@@ -153,8 +153,8 @@ def _node_terms(affinity: VolumeNodeAffinity | None) -> NodeTerms:
     return None if required is None else parse_node_selector(required)
 
 
-def _claim_reference(found: objects.ClaimReference | None) -> ClaimReference | None:
-    return ClaimReference(found.namespace, found.name, found.uid) if found else None
+def _claim_reference(manifest: objects.ClaimReference | None) -> ClaimReference | None:
+    return ClaimReference(manifest.namespace, manifest.name, manifest.uid) if manifest else None
 
 
 def compile_claim(claim: objects.PersistentVolumeClaim) -> ClaimFacts:
@@ -180,14 +180,14 @@ def compile_claim(claim: objects.PersistentVolumeClaim) -> ClaimFacts:
     )
 
 
-def compile_class(found: objects.StorageClass) -> StorageClassFacts:
+def compile_class(manifest: objects.StorageClass) -> StorageClassFacts:
     """Compile a storage class."""
     terms = tuple(
         tuple((each.key, tuple(each.values)) for each in term.match_label_expressions)
-        for term in found.allowed_topologies
+        for term in manifest.allowed_topologies
     )
     return StorageClassFacts(
-        found.metadata.name, found.provisioner, found.volume_binding_mode, terms
+        manifest.metadata.name, manifest.provisioner, manifest.volume_binding_mode, terms
     )
 
 
@@ -211,22 +211,23 @@ def compile_csi_driver(driver: objects.CSIDriver) -> CsiDriverFacts:
     return CsiDriverFacts(driver.metadata.name, bool(driver.spec.storage_capacity))
 
 
-def compile_capacity(found: objects.CSIStorageCapacity) -> CapacityFacts:
+def compile_capacity(manifest: objects.CSIStorageCapacity) -> CapacityFacts:
     """Compile the free capacity of a class; InputError if its selector does not parse."""
-    limit = found.capacity if found.maximum_volume_size is None else found.maximum_volume_size
+    largest = manifest.maximum_volume_size
     return CapacityFacts(
-        found.metadata.namespace,
-        found.metadata.name,
-        found.storage_class_name,
-        _selector(found, found.node_topology, "nodeTopology"),
-        _bytes(limit),
+        manifest.metadata.namespace,
+        manifest.metadata.name,
+        manifest.storage_class_name,
+        _selector(manifest, manifest.node_topology, "nodeTopology"),
+        _bytes(manifest.capacity if largest is None else largest),
     )
 
 
-def compile_attachment(found: objects.VolumeAttachment) -> AttachmentFacts:
+def compile_attachment(manifest: objects.VolumeAttachment) -> AttachmentFacts:
     """Compile an attached volume."""
-    volume = found.spec.source.persistent_volume_name or ""
-    return AttachmentFacts(found.metadata.name, found.spec.node_name, found.spec.attacher, volume)
+    name, spec = manifest.metadata.name, manifest.spec
+    volume = spec.source.persistent_volume_name or ""
+    return AttachmentFacts(name, spec.node_name, spec.attacher, volume)
 
 
 def _bytes(quantity: Quantity | None) -> int | None:

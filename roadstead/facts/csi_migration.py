@@ -110,13 +110,13 @@ def persistent_terms(plugin: str, terms: NodeTerms, labels: Mapping[str, str]) -
     """Return the node terms of a migrated volume: zones under the driver's own topology key.
 
     If the terms name no zone, the zones of the volume's labels are added. A beta region key becomes
-    the GA key.
+    the generally available (GA) one.
     """
     key = _TOPOLOGY_KEYS.get(plugin)
     if key is None:
         return terms
     zone, region = _topology_labels(terms, labels)
-    # Terms of the volume override its labels, which provisioners before node affinity wrote.
+    # Terms override labels: volumes had zone labels before they had node affinity.
     if any(each.values for each in _expressions(terms) if each.key == zone):
         terms = _renamed(terms, zone, key)
     elif zone in labels:
@@ -198,6 +198,7 @@ def _expressions(terms: NodeTerms) -> list[Requirement]:
 
 
 def _renamed(terms: NodeTerms, old: str, new: str) -> NodeTerms:
+    """Return the terms with another label key in place of `old`."""
     return tuple(
         replace(
             term,

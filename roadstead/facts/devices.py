@@ -3,7 +3,7 @@
 Every value is immutable and consists of str, int, bool and tuples, like all facts. Names of
 attributes and capacities are as in the manifest, with or without a domain. Amounts are quantities
 in canonical form; parameters of drivers are JSON texts. Built by `roadstead.facts.compile_devices`.
-`fast_init` makes the objects faster to create; fields of unclear name are those of upstream.
+`fast_init` makes the objects faster to create. Fields without an explanation are upstream's.
 
 Upstream: staging/src/k8s.io/api/resource/v1/types.go.
 """
@@ -66,7 +66,10 @@ class DeviceCapacity:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The nodes that reach a slice or device, not the node of a pod. terms: of a node selector."""
+    """The nodes that reach a slice or device (in other modules: the node of a pod).
+
+    terms: of a node selector.
+    """
 
     node_name: str | None = None
     all_nodes: bool = False
@@ -180,8 +183,8 @@ class DeviceConstraint:
 class ClaimSpec:
     """The spec of a claim."""
 
-    # Messages repeat such values, so that the codec caches their encodings
-    # (`roadstead.protocol.codec_memo`). The same holds for two more classes here.
+    # Many messages contain equal values of such classes: the codec caches their encodings
+    # (`roadstead.protocol.codec_memo`).
     repeats_on_wire: ClassVar[bool] = True
 
     requests: tuple[DeviceRequest, ...] = ()
@@ -324,7 +327,8 @@ class DeviceTaintRule:
 class DevicesFacts:
     """All device objects of a cluster, in the order of their listing.
 
-    templates: of claims, by `namespace/name`; only for runs that create claims.
+    templates: specs of claim templates, by `namespace/name`; only for runs in which pods arrive and
+    claims are made for them (`roadstead.devices.claim_maker`), as the claim controller does.
     """
 
     slices: tuple[SliceFacts, ...] = ()

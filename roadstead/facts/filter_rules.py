@@ -9,9 +9,9 @@ from dataclasses import dataclass
 class Rules:
     """Filters of the profiles. filters: (scheduler name, names of its filter plugins).
 
-    extended_resource: the gate DRAExtendedResource is on, so resources that a node does not offer
-    are not counted there.
-    device_gates: names of the other gates of devices that are on; None: they are not recorded.
+    extended_resource: the feature gate DRAExtendedResource is on. NodeResourcesFit then ignores
+    extended resources that a node's allocatable does not list, because devices may serve them.
+    device_gates: names of the other feature gates of devices that are on; None: not recorded.
     """
 
     filters: tuple[tuple[str, tuple[str, ...]], ...] = ()

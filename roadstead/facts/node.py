@@ -25,8 +25,8 @@ NAME_PLACEHOLDER = "\0"
 class NodeFacts:
     """Everything that scheduling reads of a node.
 
-    allocatable: sorted (resource, amount), cpu in milli-CPU, others in units of `Value()`;
-        `pods` is kept apart.
+    allocatable: sorted (resource, amount), cpu in milli-CPU, others in whole units,
+        rounded up; without `pods`.
     images: sorted (name as reported, size in bytes); every name of an image is an entry.
     avoids: (kind, UID) of controllers whose pods should be placed elsewhere.
     """

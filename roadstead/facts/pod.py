@@ -180,13 +180,14 @@ class GroupMembership:
 class PodFacts:
     """Everything that scheduling reads of a pod.
 
-    requests: sorted (resource, amount), cpu in milli-CPU, all others in units of `Value()`. Zero
-        amounts are kept: Filter ignores them, but not an extender that manages the resource.
+    requests: sorted (resource, amount), cpu in milli-CPU, others in whole units, rounded up.
+        Amounts of 0 are included: Filter ignores them, but an extender that manages the resource is
+        called for them.
     nonzero_cpu_milli, nonzero_memory_bytes: requests of the pod on a node, for scoring
         (100m / 200Mi for a container that names none).
-    container_requests: sorted (resource, amount) by which NodeResourcesFit scores the pod itself,
-        if they differ from its requests on a node (only with pod-level requests): those of the
-        containers, cpu and memory with their defaults. None: no difference.
+    container_requests: set only if the pod has pod-level requests, which NodeResourcesFit ignores
+        when it scores the pod: the requests of its containers, sorted (resource, amount), cpu and
+        memory with the same defaults.
     required_node_terms: None without a required node selector; () matches no node.
     images: normalized (":latest" added) image of each container and init container, in order.
     is_terminating: it is being deleted. is_preempted: it is being deleted by a preemption.

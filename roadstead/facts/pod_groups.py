@@ -33,7 +33,7 @@ GroupKey = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class PodGroup:
-    """A gang. min_member: None if no PodGroup sets it. running: members that run from the start."""
+    """A gang. min_member: None if no PodGroup sets it. running: members that ran at its start."""
 
     namespace: str
     name: str

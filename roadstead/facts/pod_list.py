@@ -30,7 +30,7 @@ class PodList:
         return {self.uids[index]: time_s for index, time_s in self.started_s}
 
     def keyed(self) -> Iterator[tuple[str, str, PodFacts]]:
-        """Yield each pod's UID, key (namespace/name) and facts; like `pods`, but cheaper."""
+        """Yield each pod's UID, key (namespace/name) and facts; faster than `pods`."""
         classes = [(facts, f"{facts.namespace}/") for facts in map(decode_facts, self.classes)]
         for uid, name, index in zip(self.uids, self.names, self.class_of, strict=True):
             facts, prefix = classes[index]
@@ -48,29 +48,27 @@ class PodList:
             facts = classes[index]
             yield PodIdentity(uid, facts.namespace, name), facts
 
-    def parts(self, classes_max: int) -> Iterator[PodList]:
-        """Yield the pods in order, in lists with at most so many classes."""
+    def split(self, classes_max: int) -> Iterator[PodList]:
+        """Yield the pods in order, in lists with at most `classes_max` classes."""
         if len(self.classes) <= classes_max:
             yield self
             return
         start, index_of = 0, dict[int, int]()
         for end, index in enumerate(self.class_of):
             if len(index_of) == classes_max and index not in index_of:
-                yield self._part(start, end, index_of)
+                yield self._slice(start, end, index_of)
                 start, index_of = end, {}
             index_of.setdefault(index, len(index_of))
-        yield self._part(start, len(self.class_of), index_of)
+        yield self._slice(start, len(self.class_of), index_of)
 
-    def _part(self, start: int, end: int, index_of: Mapping[int, int]) -> PodList:
+    def _slice(self, start: int, end: int, index_of: Mapping[int, int]) -> PodList:
         """Return some consecutive pods. index_of: new index of each of their classes, in order."""
         return PodList(
             tuple([self.classes[index] for index in index_of]),
             self.uids[start:end],
             self.names[start:end],
             tuple([index_of[index] for index in self.class_of[start:end]]),
-            tuple(
-                [(at - start, time_s) for at, time_s in self.started_s if at in range(start, end)]
-            ),
+            tuple([(i - start, time_s) for i, time_s in self.started_s if start <= i < end]),
             self.revision,
         )
 
@@ -93,7 +91,10 @@ def pod_list(pods: Iterable[tuple[PodIdentity, PodFacts]], revision: int = 0) ->
 def pod_list_of_columns(
     uids: Sequence[str], keys: Sequence[str], facts: Sequence[PodFacts]
 ) -> PodList:
-    """Return pods, given by their keys (namespace/name), as columns, without nominated nodes."""
+    """Return pods on nodes, by their keys (namespace/name), as columns.
+
+    Their nominated nodes are dropped, so that equal pods on nodes have one class.
+    """
     # By the id of each facts object: the index of its class, and where names begin in keys.
     classes, known = ClassColumn(), {}
     for facts_id, each in {id(each): each for each in facts}.items():

@@ -1,4 +1,7 @@
-"""Conversion of facts to parts of manifests, for traces and extenders."""
+"""Conversion of facts to parts of manifests.
+
+Extenders receive such manifests; `roadstead.traces` writes them, from recorded workloads.
+"""
 
 from __future__ import annotations
 

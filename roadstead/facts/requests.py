@@ -20,7 +20,10 @@ from roadstead.protocol.objects import Container, ContainerStatus, ObjectMeta, P
 from roadstead.protocol.quantity import Quantity
 
 Amounts = tuple[tuple[str, int], ...]
+"""Sorted (resource, amount): cpu in milli-CPU, others in whole units."""
+
 Requests = Mapping[str, Quantity]
+"""Requested amount by resource."""
 
 DEFAULT_CPU_MILLI = 100
 DEFAULT_MEMORY_BYTES = 200 * 1024 * 1024
@@ -36,11 +39,14 @@ _ZERO = Quantity(0)
 
 @dataclass(frozen=True, slots=True)
 class Requested:
-    """Requests of a pod: `requests`, `nonzero_…` and `container_requests` of `PodFacts`."""
+    """Requests of a pod: `requests`, `nonzero_…` and `container_requests` of `PodFacts`.
+
+    nonzero: (milli-CPU, bytes of memory).
+    """
 
     requests: Amounts
     nonzero: tuple[int, int]
-    of_containers: Amounts | None = None
+    container_requests: Amounts | None = None
 
 
 def requested(pod: Pod) -> Requested:
@@ -51,8 +57,8 @@ def requested(pod: Pod) -> Requested:
     ):
         return _requested_by(spec.containers)
     requests = pod_requests(pod)
-    of_containers = container_requests(pod) if has_pod_level_requests(pod) else None
-    return Requested(amounts(requests), nonzero_requests(pod, requests), of_containers)
+    without_pod_level = container_requests(pod) if has_pod_level_requests(pod) else None
+    return Requested(amounts(requests), nonzero_requests(pod, requests), without_pod_level)
 
 
 @cached_by_identity

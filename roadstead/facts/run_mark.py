@@ -14,8 +14,9 @@ class RunMark:
 
     Epoch and token are fields of the journal record. Nothing is committed under a void token.
 
-    what: one of the four constants. digest: for BEGUN, of the inputs and of all that decides
-    placements; for FINISHED, of the outcome that is kept next to the journal.
+    what: one of the four constants. digest: for BEGUN, of the run's inputs and configuration, by
+    which a restarted run recognizes its own journal; for FINISHED, of the file with the run's
+    outcome, which is next to the journal.
     """
 
     what: str

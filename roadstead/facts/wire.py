@@ -1,9 +1,9 @@
 """Facts of a pod as bytes (wire format): packed once per class, unpacked once per process.
 
 Equal bytes are unpacked to one object, so that lookups by identity stay cheap; if they were packed
-by this process, to the packed object. Requested amounts
-and claims of devices are packed apart from all other fields, the *rest*: classes that differ only
-in amounts or claims share the packed rest.
+by this process, to the packed object. Requested amounts and claims of devices are packed apart from
+all other fields, the *rest*: classes that differ only in amounts or claims share the packed rest.
+`Generations` is a cache of the most recently used values.
 """
 
 from __future__ import annotations
@@ -48,10 +48,9 @@ class _Parts:
 OtherFields = tuple[object, ...]
 """Values of OTHER_FIELDS."""
 
-# The order of fields in which `_joined` has the values, and their order in `PodFacts`.
+# `_facts_of` gets the values in this order, and sorts them as the fields of `PodFacts`.
 _SPLIT_ORDER = (*OTHER_FIELDS, *AMOUNT_FIELDS, *CLAIM_FIELDS)
 _in_order_of_facts = itemgetter(*map(_SPLIT_ORDER.index, FIELD_NAMES))
-
 
 # The bytes by the id of the facts: an id is found sooner than a hash is computed. The facts are
 # kept, so that no other facts get their id.
@@ -96,12 +95,12 @@ def decode_facts(data: bytes) -> PodFacts:
 def decode_unknown_facts(data: bytes) -> PodFacts:
     """Decode facts as in a process that did not pack them; CodecError for malformed bytes."""
     parts = from_wire(_Parts, unpack(data))
-    return _joined(_decode_other_fields(parts.rest), parts)
+    return _facts_of(_decode_other_fields(parts.rest), parts)
 
 
 @lru_cache(maxsize=MAX_CACHED_CLASSES)
 def _encode_other_fields(rest: OtherFields) -> bytes:
-    return pack(to_wire(_joined(rest, PodFacts())))
+    return pack(to_wire(_facts_of(rest, PodFacts())))
 
 
 @lru_cache(maxsize=MAX_CACHED_CLASSES)
@@ -110,6 +109,6 @@ def _decode_other_fields(data: bytes) -> OtherFields:
     return rest
 
 
-def _joined(rest: OtherFields, parts: _Parts | PodFacts) -> PodFacts:
+def _facts_of(rest: OtherFields, parts: _Parts | PodFacts) -> PodFacts:
     """Return the facts with these other fields, and amounts and claims of `parts`."""
     return PodFacts(*_in_order_of_facts((*rest, *amounts_of(parts), *own_claims_of(parts))))

@@ -16,7 +16,7 @@ from roadstead.plugins.affinity_terms import WaitingTerms, labels_of_namespaces
 
 
 def is_affinity_target(pod: PodFacts, assigned: PodFacts, cluster: ClusterFacts) -> bool:
-    """Whether a required affinity term of a waiting pod matches a pod on a node.
+    """Whether a required affinity term of a waiting pod matches the pod on a node of an event.
 
     Upstream: getUnschedulablePodsWithCrossTopologyTerm of scheduling_queue.go.
     """

@@ -56,11 +56,11 @@ class Term:
         return self.selector is not None and self.selector.matches(labels)
 
     def merged(self, labels_of: LabelsByNamespace) -> Term:
-        """Return the term with the namespaces that its namespaceSelector selects, for a new pod.
+        """Return the term of a pod to be placed, with the namespaces that it selects added.
 
-        A new pod is one to be placed. Its terms are matched with no namespace labels, and keep the
-        selector. So, as upstream since 1.34, a selector that is satisfied without any label (NotIn,
-        DoesNotExist) selects every namespace.
+        They are those that its namespaceSelector selects now. The merged term also keeps the
+        selector, and is matched as if namespaces had no labels ({}). So, as upstream since 1.34, a
+        selector that is satisfied without any label (NotIn, DoesNotExist) selects every namespace.
         """
         selector = self.namespace_selector
         if selector is None:
@@ -87,7 +87,7 @@ class Terms:
         return (self.affinity, self.anti_affinity, self.preferred, self.preferred_anti)
 
     def merged(self, labels_of: LabelsByNamespace) -> Terms:
-        """See `Term.merged`."""
+        """Return the terms with the namespaces that they select added; see `Term.merged`."""
         affinity, anti, preferred, preferred_anti = (
             tuple(term.merged(labels_of) for term in group) for group in self.groups
         )
@@ -140,7 +140,7 @@ def _first_error(terms: Iterable[PodAffinityTerm]) -> str:
 
 
 def matches_all(terms: Sequence[Term], pod: PodClass) -> bool:
-    """Whether a pod matches all of a new pod's (merged) terms; False if there are none."""
+    """Whether a pod matches all of a new pod's terms (`Term.merged`); False if there are none."""
     return bool(terms) and all(term.matches(pod, {}) for term in terms)
 
 

@@ -44,8 +44,8 @@ def attachables(
 ) -> Iterator[CsiSource]:
     """Yield the CSI volumes of a pod on a node.
 
-    is_new: the pod is to be placed. Raises ClaimError: a claim of a new pod is missing (of other
-    pods it is skipped), or another object owns a claim.
+    is_new: the pod is to be placed. Raises ClaimError: a claim of a new pod does not exist
+    (`is_missing`; of other pods it is skipped), or another object owns a claim.
     """
     for volume in pod.volumes:
         if volume.kind in IN_TREE_PLUGIN_OF:
@@ -110,16 +110,17 @@ def _unbound_placeholder(
 class AttachedVolumes:
     """The volumes on the rows of one table's columns, for the current storage state.
 
-    users: the pod classes that use each claim. row_groups: rows by the migrated plugins of their
-    CSINode, as a CsiNodeFacts with only these plugins; None for nodes without a CSINode.
+    users: the pod classes that use each claim. row_groups: the rows on which the same in-tree
+    plugins are migrated. The key is a CsiNodeFacts with these plugins and nothing else; None for
+    nodes without a CSINode.
     """
 
     def __init__(self, storage: StorageState, users: VolumeUsers, columns: Columns) -> None:
         self._storage = storage
         self._users = users
         self.columns = columns
-        # As of the last `catch_up`: node names by row; the versions of the rows and of the storage
-        # state, which rise with each change.
+        # As of the last `catch_up`: node names by row; the version of each row, int64[row], and of
+        # the storage state, which grow with each change.
         self._names: list[str] = []
         self._versions: I64 = np.zeros(0, dtype=np.int64)
         self._storage_version = -1
@@ -157,10 +158,10 @@ class AttachedVolumes:
 
     def count(self, driver: str) -> I64:
         """Return the number of volumes of a driver on each row: int64[row]."""
-        found = self._counts.get(driver)
-        if found is None:
-            found = self._counts[driver] = np.zeros(self.columns.size, dtype=np.int64)
-        return found
+        counts = self._counts.get(driver)
+        if counts is None:
+            counts = self._counts[driver] = np.zeros(self.columns.size, dtype=np.int64)
+        return counts
 
     def rows_of(self, source: CsiSource) -> Iterable[int]:
         """Return the rows with a pod that uses a volume, not those with only an attachment."""
@@ -169,8 +170,8 @@ class AttachedVolumes:
     def _reset(self) -> None:
         """Forget all rows: the nodes changed, so rows may be of other nodes."""
         self._names = list(self.columns.names)
-        for index in (self._volumes_on, self._rows_of, self._rows_with, self._classes_on):
-            index.clear()
+        for cached in (self._volumes_on, self._rows_of, self._rows_with, self._classes_on):
+            cached.clear()
         self._counts.clear()
         self._limits.clear()
         self._storage_version = self._storage.version
@@ -215,28 +216,28 @@ class AttachedVolumes:
             return
         node = self._storage.csi_nodes.get(self._names[row])
         self._classes_on[row] = pod_classes
-        found: dict[CsiSource, None] = {}
+        volumes: dict[CsiSource, None] = {}
         for pod_class in pod_classes:
             self._rows_with.setdefault(pod_class, set()).add(row)
             for source in self._volumes_of_pod(pod_class.facts, node):
-                found[source] = None
+                volumes[source] = None
                 self._rows_of.setdefault(source, set()).add(row)
         for attachment in attachments:
             for source in self._attached_volumes(attachment.volume_name, node):
-                found.setdefault(source)
-        for source in found:
+                volumes[source] = None
+        for source in volumes:
             self.count(source.driver)[row] += 1
-        self._volumes_on[row] = found
+        self._volumes_on[row] = volumes
 
     def _volumes_of_pod(self, pod: PodFacts, node: CsiNodeFacts | None) -> list[CsiSource]:
         """Return the volumes of a running pod; none from the first unusable claim on."""
-        found: list[CsiSource] = []
+        volumes: list[CsiSource] = []
         try:
             for source in attachables(self._storage, pod, node, is_new=False):
-                found.append(source)
+                volumes.append(source)
         except ClaimError:
-            return found
-        return found
+            return volumes
+        return volumes
 
     def _attached_volumes(self, name: str, node: CsiNodeFacts | None) -> Iterator[CsiSource]:
         volume = self._storage.volumes.get(name)
@@ -250,7 +251,7 @@ class AttachedVolumes:
 
 def by_driver(sources: Iterable[CsiSource]) -> Mapping[str, list[CsiSource]]:
     """Group volumes by driver, without duplicates."""
-    found: dict[str, list[CsiSource]] = {}
+    of_driver: dict[str, list[CsiSource]] = {}
     for source in dict.fromkeys(sources):
-        found.setdefault(source.driver, []).append(source)
-    return found
+        of_driver.setdefault(source.driver, []).append(source)
+    return of_driver

@@ -85,6 +85,7 @@ class Coscheduling(
     name = "Coscheduling"
     reads = Reads.NODE
     shares_by_shape = True
+    # Pods of a group are bound all-or-nothing.
     places_gangs = True
 
     def __init__(self, args: CoschedulingArgs, handle: Handle) -> None:
@@ -124,7 +125,7 @@ class Coscheduling(
 
     def pre_enqueue(self, pod: PodFacts) -> Status:
         key = group_key(pod)
-        # Only the queue's process counts the pods of groups.
+        # Only in the process of the queue are all pods of a group counted (`counts_pods`).
         if key is None or not self._member_counts.counts_pods:
             return SUCCESS
         existing, needed = (
@@ -256,7 +257,8 @@ class Coscheduling(
         bound = self._member_counts.bound(key)
         if placed >= needed or not bound:
             return placed >= needed
-        # `bound` includes this scheduler's allowed pods, or soon will: do not count them twice.
+        # `bound` may include pods that this scheduler allowed, which `placed` counts already. All
+        # of these are subtracted, also those that are not bound yet, so that none counts twice.
         allowed = sum(each is _MemberState.ALLOWED for each in members.values())
         return placed + max(0, bound - allowed) >= needed
 

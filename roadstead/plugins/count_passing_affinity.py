@@ -1,7 +1,8 @@
 """`count_passing_affinity`: how many pods may be placed one after another by inter-pod affinity.
 
 Pods are related if a term of one matches the other. A counter, for one family of terms and one
-topology key (`term_relations`), counts the pods in each domain that are related to a class.
+topology key (`term_relations`), counts the pods in each domain that are related to a class. A
+relation of two classes is what one pod of the second adds to each counter of the first.
 """
 
 from __future__ import annotations
@@ -34,20 +35,21 @@ class _Sums:
     """One counter of a class by domain, updated as pods are placed.
 
     codes: int32[row], the label code of each row's domain. by_code: int64[code], related pods.
+    related_on_row: int64[row], the counter's value on each row; None if it is 0 on all.
     """
 
     __slots__ = ("by_code", "codes", "is_anti")
 
-    def __init__(self, counter: CounterKey, vector: I64 | None, codes: I32) -> None:
+    def __init__(self, counter: CounterKey, related_on_row: I64 | None, codes: I32) -> None:
         family, _ = counter
         self.is_anti = family in ANTI_FAMILIES
         self.codes = codes
         size = int(codes.max(initial=-1)) + 1
         self.by_code: I64 = np.zeros(size, dtype=np.int64)
-        if vector is not None:
+        if related_on_row is not None:
             has_key = codes >= 0
-            found = np.bincount(codes[has_key], weights=vector[has_key], minlength=size)
-            self.by_code = found.astype(np.int64)
+            sums = np.bincount(codes[has_key], weights=related_on_row[has_key], minlength=size)
+            self.by_code = sums.astype(np.int64)
 
     def admits(self, row: int) -> bool:
         """Whether the counter admits a pod of the class on a row.
@@ -74,9 +76,9 @@ def count_passing_affinity(
 ) -> int:
     """Return how many of the first pods pass Filter if placed on `rows` in this order.
 
-    counts_of: the counts of related pods on each row, for each class of the pods; no class has
-    invalid terms. The result may be too low: there may be too many classes to compare, and a first
-    pod that only matches its own affinity terms is not admitted.
+    counts_of: the counters of each class of the pods (`InterPodCounts.on_rows`: their values on
+    each row); no class has invalid terms. The result may be too low: there may be too many classes
+    to compare, and a first pod that only matches its own affinity terms is not admitted.
     """
     # If no class has terms, none of these pods adds to a counter of another class.
     related = counts_of if any(any(each.pod.terms.groups) for each in counts_of.values()) else {}
@@ -84,8 +86,8 @@ def count_passing_affinity(
         return 0
     counters: dict[PodClass, dict[CounterKey, _Sums]] = {}
     for pod_class, counts in counts_of.items():
-        vectors = counts.find(table)
-        wanted = {counter for counter in vectors if counter[0] in _REQUIRED}
+        related_on_rows = counts.on_rows(table)
+        wanted = {counter for counter in related_on_rows if counter[0] in _REQUIRED}
         for other in related:
             wanted |= {
                 counter for counter, _ in counts.relation_to(other) if counter[0] in _REQUIRED
@@ -93,7 +95,8 @@ def count_passing_affinity(
         # Also affinity terms that match no pod: their sum of 0 refuses the node.
         wanted |= {(Family.AFFINITY, each.topology_key) for each in counts.pod.terms.affinity}
         counters[pod_class] = {
-            counter: _Sums(counter, vectors.get(counter), codes(counter[1])) for counter in wanted
+            counter: _Sums(counter, related_on_rows.get(counter), codes(counter[1]))
+            for counter in wanted
         }
     if not any(counters.values()):
         return len(pods)

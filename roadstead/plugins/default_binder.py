@@ -1,4 +1,4 @@
-"""DefaultBinder: lets the binder bind every pod.
+"""DefaultBinder: every pod is bound by the binder, the actor that writes the journal.
 
 Upstream: pkg/scheduler/framework/plugins/defaultbinder/default_binder.go.
 """

@@ -4,7 +4,11 @@
                  terminates on the pod's nominated node
     dry run      on the nodes refused with Unschedulable, until max(minCandidateNodesPercentage %
                  of them, minCandidateNodesAbsolute) candidates are found
-    choice       the candidate with the smallest loss
+    choice       the candidate with the smallest loss (`Candidate.loss`: PDB violations, then the
+                 priorities of the victims); `pick` chooses among candidates that are equally good
+
+A candidate is a node with the victims that must leave it. Nodes that were refused with
+Unschedulable are *helpful*: removing pods may help there.
 
 The dry run itself is in `roadstead.preemption`: the caller of the plugin makes it between
 `dry_run_size`, which says how many candidates it should find, and `post_filter`, which turns its
@@ -69,7 +73,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
 
     def dry_run_size(self, pod: PodFacts, failed: PostFilterView) -> int | None:
         # `lowest`: the lowest priority of all pods on nodes.
-        helpful, lowest = self._helpful_nodes(failed), failed.lowest_priority
+        helpful, lowest = self._count_helpful_nodes(failed), failed.lowest_priority
         if pod.preemption_policy == "Never" or not helpful:
             return None
         if lowest is None or lowest >= pod.priority:
@@ -82,7 +86,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
             return PostFilterResult(_NEVER)
         wanted, helpful, tried = (
             self.dry_run_size(pod, failed),
-            self._helpful_nodes(failed),
+            self._count_helpful_nodes(failed),
             failed.tried,
         )
         if wanted is None:
@@ -106,8 +110,8 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
         )
 
     @staticmethod
-    def _helpful_nodes(failed: PostFilterView) -> int:
-        """Count the nodes on which preemption might help: all if PreFilter was Unschedulable."""
+    def _count_helpful_nodes(failed: PostFilterView) -> int:
+        """Count the nodes on which preemption may help: all if PreFilter was Unschedulable."""
         if failed.pre_filter.code is Code.UNSCHEDULABLE:
             return failed.node_count
         return failed.helpful if failed.pre_filter.is_success else 0

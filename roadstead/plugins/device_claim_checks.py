@@ -15,9 +15,11 @@ from roadstead.protocol.status import SUCCESS, Status, error, unresolvable
 
 
 def check_supported(devices: DeviceState, pod: PodFacts, plugin: str) -> None:
-    """Raise UnsupportedError for a pod of which only the sums of requests are known.
+    """Raise UnsupportedError if the pod needs a claim and its facts lack its containers' requests.
 
-    Such a pod is from a trace or a generator; its facts do not suffice to make its claim.
+    The claim for extended resources has a request for each container. Facts that were not compiled
+    from a manifest, but from a recorded workload or a generator, have only the pod's total
+    requests.
     """
     if not devices.gates.extended_resource or pod.extended_requests:
         return

@@ -2,8 +2,9 @@
 
 Few nodes are searched for devices. The claims to allocate are compiled into a *plan*; the
 allocator's *screen* gives a verdict for all nodes in one pass: NO, YES, or UNKNOWN. Only nodes with
-UNKNOWN are searched, and the screen records the outcomes of these searches, too. The screen numbers
-the nodes; `ScreenedNodes` translates the rows of a table into these numbers.
+UNKNOWN are searched. The screen records the outcome of each search by the *shape* of the plan: the
+number of all plans with equal requests. It numbers the nodes; `ScreenedNodes` translates the rows
+of a table into these numbers.
 """
 
 from __future__ import annotations
@@ -115,7 +116,7 @@ class DeviceFilter:
                 return ALL_PASS
             return FilterResult((verdicts == _NO[0]).astype(np.int32), (_NOT_ALLOCATED,))
         is_unknown = verdicts == _UNKNOWN[0]
-        # Plans of equal shape have equal outcomes on every node.
+        # On every node, plans of one shape have one outcome.
         key = plan.shape if plan is not None and needs_search else None
         if key is not None:
             recorded = self._devices.allocator.nodes.outcomes(key, numbers)

@@ -11,11 +11,13 @@ PostFilter: deallocates a claim that was unavailable on some node and reserved f
 
 For extended resources that device classes serve (DRAExtendedResource), the pod gets a claim that
 scheduling makes, its *own claim*. Its requests depend on the node: rows are filtered in groups, by
-which of these resources their device plugins offer. An own claim that an earlier attempt left
+which of these resources the nodes' device plugins offer. An own claim that an earlier attempt left
 blocks the pod; PostFilter deletes it.
 
 Pods whose claims differ only in their names are evaluated by one *substitute*
-(`roadstead.devices.substitutes`), the facts with claims under made-up names.
+(`roadstead.devices.substitutes`), the facts with claims under made-up names. The devices that binds
+allocate change its answers, so Filter is called for each of its pods (`runs_per_pod`), and reads
+only the rows that changed (`changed_rows`).
 
 Upstream's Reserve allocates, and PreBind writes the allocation. Here the cache allocates when it
 assumes the pod (see `roadstead.devices.assumed`), and the binder commits the claims with the pod.
@@ -91,7 +93,10 @@ class DynamicResources(
     name = "DynamicResources"
     reads = Reads.CLUSTER
     shares_by_shape = True
+    unprepared = "not found"
+    # The cache allocates the claims of a pod that it assumes.
     binds_devices = True
+    # PostFilter reads which nodes Filter refused.
     reads_refused_nodes = True
 
     def __init__(self, args: DynamicResourcesArgs, handle: Handle) -> None:

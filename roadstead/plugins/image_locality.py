@@ -6,8 +6,8 @@
 
 Upstream takes an image's size from the first node that reported it, whatever other nodes report;
 here that is the first node by arrival. The size and the number of nodes with an image depend on all
-nodes and are computed before Score. Nodes that arrived after a row's last snapshot do not count for
-that row yet (see roadstead/nodes/snapshots.py).
+nodes and are computed before Score. As in upstream, a node's snapshot is renewed only when the node
+changes, and nodes that arrived later do not count for it yet (see roadstead/nodes/snapshots.py).
 
 Upstream: pkg/scheduler/framework/plugins/imagelocality/image_locality.go and
 pkg/scheduler/backend/cache/cache.go (addNodeImageStates).
@@ -47,18 +47,19 @@ The arrival of a node is its position in the order in which nodes joined the clu
 class ImageNodes:
     """The nodes that have the pod's images, sorted by image; images that no node has are omitted.
 
-    late: (image, arrival) of each node that has it and arrived after the first snapshot.
+    late: (image, arrival) of each node that has it and arrived after the table's first snapshot, so
+    that not every row's snapshot counts it.
     """
 
     images: tuple[ImageOnNodes, ...]
     late: tuple[tuple[str, int], ...] = ()
 
     def at(self, snapshot_at: int) -> ImageNodes:
-        """Return the counts as of the time when `snapshot_at` nodes had arrived."""
-        unseen = Counter(image for image, arrival in self.late if arrival >= snapshot_at)
+        """Return the counts for rows with a snapshot taken when `snapshot_at` nodes had arrived."""
+        later = Counter(image for image, arrival in self.late if arrival >= snapshot_at)
         return ImageNodes(
             tuple(
-                (image, nodes - unseen[image], arrival, size_bytes)
+                (image, nodes - later[image], arrival, size_bytes)
                 for image, nodes, arrival, size_bytes in self.images
             )
         )
@@ -73,15 +74,15 @@ class ImageLocality(ScorePlugin, PreparesScore):
     def pre_score(
         self, state: CycleState, pod: PodClass, table: Table, feasible: Feasible
     ) -> Status:
-        found: list[ImageOnNodes] = []
+        on_nodes: list[ImageOnNodes] = []
         late: list[tuple[str, int]] = []
         for image in sorted(set(pod.facts.images)):
             rows, size_bytes = _rows_with(image, table)
             if len(rows):
-                found.append(_nodes_with(image, rows, size_bytes, table))
+                on_nodes.append(_nodes_with(image, rows, size_bytes, table))
                 late += [(image, arrival) for arrival in sorted(_late_arrivals(rows, table))]
-        if found:
-            state.write(self.name, ImageNodes(tuple(found), tuple(late)))
+        if on_nodes:
+            state.write(self.name, ImageNodes(tuple(on_nodes), tuple(late)))
         return SUCCESS
 
     def score(self, state: CycleState, pod: PodClass, table: Table) -> I64:
@@ -90,7 +91,6 @@ class ImageLocality(ScorePlugin, PreparesScore):
         image_nodes = state.read(self.name, ImageNodes)
         if not image_nodes.late:
             return _by_set(state, pod, table, image_nodes)[table.image_codes]
-        # snapshot_at: how many nodes had arrived at the last snapshot of each row.
         snapshots, snapshot_of = np.unique(table.snapshot_at, return_inverse=True)
         scores = [_by_set(state, pod, table, image_nodes.at(each)) for each in snapshots.tolist()]
         return np.array(scores, dtype=np.int64).reshape(-1, len(table.image_sets))[
@@ -132,7 +132,7 @@ def _nodes_with(image: str, rows: Rows, size_bytes: I64, table: Table) -> ImageO
 
 
 def _late_arrivals(rows: Rows, table: Table) -> list[int]:
-    """Return the arrivals of rows that were added after the first snapshot."""
+    """Return the arrivals of rows whose nodes arrived after the table's first snapshot."""
     arrivals = table.arrivals[rows]
     late: list[int] = arrivals[arrivals >= table.columns.first_snapshot_at].tolist()
     return late

@@ -17,8 +17,10 @@ Score:
 
 PreFilter and PreScore count by topology key and value, over all nodes. A *counter* is named by a
 family of terms and a topology key. A *relation* is what one pod of a class (`PodClass`: pods with
-equal facts) on a node adds to each counter of the class to place (`term_relations`). The queueing
-hints are in `affinity_hints`.
+equal facts) on a node adds to each counter of the class to place (`term_relations`). Its *profile*
+(`PodProfile`) is two numbers: one for namespace and labels of the class, and one for its terms. The
+queueing hints are in `affinity_hints`.
+
 Upstream: pkg/scheduler/framework/plugins/interpodaffinity/{plugin,filtering,scoring}.go.
 """
 
@@ -82,8 +84,7 @@ from roadstead.protocol.status import SKIP, SUCCESS, Status, error, unresolvable
 MAX_CACHED_NUMBERS = 32_000_000
 """Bounds the memory of all `InterPodCounts`, by the integers in them: 256 MB.
 
-Beyond it, those of the least recently used profiles are dropped. A profile (`PodProfile`) is two
-numbers: one for namespace and labels of a class, and one for its terms.
+Beyond it, those of the least recently used profiles are dropped.
 """
 
 _STATUSES = (
@@ -189,31 +190,30 @@ class InterPodAffinity(
         terms = counts.pod.terms
         if terms.error:
             return PreFilterResult(unresolvable(f"parsing pod: {terms.error}"))
-        vectors = self._vectors(counts, table)
-        found = PodCounts(
-            by_topology(table, vectors, Family.EXISTING_ANTI),
-            by_topology(table, vectors, Family.AFFINITY),
-            by_topology(table, vectors, Family.ANTI_AFFINITY),
+        on_rows = self._counts_on_rows(counts, table)
+        pod_counts = PodCounts(
+            by_topology(table, on_rows, Family.EXISTING_ANTI),
+            by_topology(table, on_rows, Family.AFFINITY),
+            by_topology(table, on_rows, Family.ANTI_AFFINITY),
         )
-        if not (found.existing_anti or terms.affinity or terms.anti_affinity):
+        if not (pod_counts.existing_anti or terms.affinity or terms.anti_affinity):
             return PreFilterResult(SKIP)
-        state.write(self.name, self._filter_state(pod, found))
+        state.write(self.name, self._filter_state(pod, pod_counts))
         return PreFilterResult()
 
     def with_pods_moved(
         self, prepared: object, pod: PodClass, row: Table, moves: Mapping[PodClass, int]
     ) -> object:
         assert isinstance(prepared, FilterState)
-        # Upstream's AddPod and RemovePod; `row` is a table of one row.
         counts, before = self._counts_of(pod), prepared.counts
         added: Counter[CounterKey] = Counter()
         for other, change in moves.items():
-            for counter, each in counts.relation_to(other):
-                added[counter] += change * each
+            for counter, per_pod in counts.relation_to(other):
+                added[counter] += change * per_pod
         by_family: dict[Family, dict[str, int]] = {family: {} for family in FILTERING}
-        for (family, key), n in added.items():
-            if n and family in by_family:
-                by_family[family][key] = n
+        for (family, key), number in added.items():
+            if number and family in by_family:
+                by_family[family][key] = number
         self._evict_excess(counts)
         if not any(by_family.values()):
             return prepared
@@ -273,7 +273,7 @@ class InterPodAffinity(
             return SKIP
         if counts.pod.terms.error:
             return error(f"failed to parse pod: {counts.pod.terms.error}")
-        scores = scores_by_topology(table, self._vectors(counts, table))
+        scores = scores_by_topology(table, self._counts_on_rows(counts, table))
         if not scores:
             return SKIP
         state.write(self.name, TopologyScores(scores, _domains(scores, scores)))
@@ -329,11 +329,11 @@ class InterPodAffinity(
             pod.preferred_pod_anti_affinity,
         )
 
-    def _vectors(self, counts: InterPodCounts, table: Table) -> Mapping[CounterKey, I64]:
+    def _counts_on_rows(self, counts: InterPodCounts, table: Table) -> Mapping[CounterKey, I64]:
         """Return what the pods on each row add to each counter: int64[row]."""
-        vectors = counts.find(table)
+        on_rows = counts.on_rows(table)
         self._evict_excess(counts)
-        return vectors
+        return on_rows
 
     def _evict_excess(self, counts: InterPodCounts) -> None:
         """Add the growth of `counts` to the cached numbers; drop counts beyond the maximum.
@@ -346,13 +346,14 @@ class InterPodAffinity(
 
     def _counts_of(self, pod: PodClass) -> InterPodCounts:
         profile = self._terms.profile(pod)
-        found = self._counts.get(profile)
-        if found is None:
-            found = self._counts[profile] = InterPodCounts(self._new_pod(pod, profile), self._terms)
+        counts = self._counts.get(profile)
+        if counts is None:
+            pods = self._pods_to_place(pod, profile)
+            counts = self._counts[profile] = InterPodCounts(pods, self._terms)
         self._counts.move_to_end(profile)
-        return found
+        return counts
 
-    def _new_pod(self, pod: PodClass, profile: PodProfile) -> PodsToPlace:
+    def _pods_to_place(self, pod: PodClass, profile: PodProfile) -> PodsToPlace:
         facts = pod.facts
         _, terms_code = profile
         preferred = facts.preferred_pod_affinity or facts.preferred_pod_anti_affinity

@@ -1,7 +1,7 @@
 """Counts of related pods on each row of a table, recounted for changed rows.
 
 Pods are related if a term of one matches the other. A counter is named by a family of terms and a
-topology key (`CounterKey`); its vector has, for each row, what the pods on the row add to it.
+topology key (`CounterKey`); its vector, int64[row], has what the pods on each row add to it.
 
 `InterPodCounts` ──► sums by topology value, for Filter and Score of inter-pod affinity
 """
@@ -62,7 +62,7 @@ class InterPodCounts:
         self._relations: CodeInterner[Relation] = CodeInterner([()])
         self._codes: I64 = np.zeros(0, dtype=np.int64)
         self._by_profile: dict[PodProfile, int] = {}
-        # How many candidates of `_relate` have been compared with the pod.
+        # How many candidates of `_relate_new_classes` have been compared with the pod.
         self._compared = 0
         # The two halves of a profile are related separately: by the code of namespace and labels,
         # and by the code of terms.
@@ -88,34 +88,34 @@ class InterPodCounts:
 
     def relates_to(self, other: PodClass) -> bool:
         """Whether a pod of class `other` on a node adds to any counter."""
-        self._relate()
+        self._relate_new_classes()
         return other.index < len(self._codes) and bool(self._codes[other.index])
 
     def relation_to(self, other: PodClass) -> Relation:
         """Return what one pod of class `other` on a node adds to each counter."""
-        self._relate()
+        self._relate_new_classes()
         if other.index >= len(self._codes):
             return ()
         code = int(self._codes[other.index])
         return self._relations.values[code]
 
-    def _relate(self) -> None:
+    def _relate_new_classes(self) -> None:
         """Compute the relation to each new class; only to those with terms if the pod has none."""
         index = self._index
         index.catch_up()
         candidates = index.classes.pod_classes if self._has_terms else index.with_terms
         if self._compared == len(candidates):
             return
-        found = [
+        related = [
             (other.index, code)
             for other in candidates[self._compared :]
             if (code := self._code(other, index.profiles[other.index]))
         ]
         self._compared = len(candidates)
-        if found:
+        if related:
             codes = np.zeros(len(index.profiles), dtype=np.int64)
             codes[: len(self._codes)] = self._codes
-            codes[[index_of_class for index_of_class, _ in found]] = [code for _, code in found]
+            codes[[index_of_class for index_of_class, _ in related]] = [code for _, code in related]
             self._codes = codes
 
     def _code(self, other: PodClass, profile: PodProfile) -> int:
@@ -135,18 +135,18 @@ class InterPodCounts:
             code = self._by_profile[profile] = self._relations.code(relation)
         return code
 
-    def find(self, table: Table) -> Mapping[CounterKey, I64]:
+    def on_rows(self, table: Table) -> Mapping[CounterKey, I64]:
         """Return for each counter what the pods on each row add: int64[row].
 
         A counter may be zero on all rows. Valid until the next call, which may write into the same
         arrays.
         """
         assert table.columns.classes is self._index.classes, "a table of other classes"
-        self._relate()
+        self._relate_new_classes()
         if not len(self._codes):
             return {}
         table_pods = self._index.table_pods
-        # Nothing is cached for views and copies of rows (`copy_rows`), which are short-lived.
+        # Nothing is cached for views and copies of rows, which are short-lived.
         if not isinstance(table, NodeTable) or not table_pods.caches(table):
             return self._count({}, table, read_pods(table, np.arange(len(table))))
         if self._columns is not table.columns or self._node_version != table.node_version:
@@ -188,42 +188,41 @@ def values_and_codes(table: Table, key: str) -> tuple[CodeInterner[str], I32]:
 
 def by_topology(table: Table, vectors: Mapping[CounterKey, I64], family: Family) -> ByTopology:
     """Return the sums of a family by topology key and value, without zeros."""
-    found = {}
+    result = {}
     for (of_family, key), vector in vectors.items():
         if of_family is family:
             values, sums = _sums(table, key, vector)
             nonzero = np.flatnonzero(sums)
             if len(nonzero):
-                found[key] = _named(values, nonzero, sums)
-    return found
+                result[key] = _by_value(values, nonzero, sums)
+    return result
 
 
 def scores_by_topology(table: Table, vectors: Mapping[CounterKey, I64]) -> ByTopology:
     """Return scores by topology key and value, with zeros where weights cancel each other."""
-    found = {}
+    result = {}
     for (of_family, key), vector in vectors.items():
         if of_family is Family.SCORED:
             values, matches = _sums(table, key, vector)
             nonzero = np.flatnonzero(matches)
             if len(nonzero):
                 _, sums = _sums(table, key, vectors[Family.SCORE, key])
-                found[key] = _named(values, nonzero, sums)
-    return found
+                result[key] = _by_value(values, nonzero, sums)
+    return result
 
 
 def _sums(table: Table, key: str, vector: I64) -> tuple[CodeInterner[str], I64]:
-    """Sum a vector over the rows of each value of a key: int64[value]."""
+    """Return a key's values, and the sum of a vector over the rows of each: int64[code]."""
     values, codes = values_and_codes(table, key)
     # Sums in float64 are exact below 2^53; index 0 is for nodes without the key.
     sums = np.bincount(codes + 1, weights=vector, minlength=len(values) + 1)[1:]
     return values, sums.astype(np.int64)
 
 
-def _named(values: CodeInterner[str], nonzero: Rows, sums: I64) -> dict[str, int]:
+def _by_value(values: CodeInterner[str], codes: Rows, sums: I64) -> dict[str, int]:
+    """Return the sums of some codes by their values. sums: int64[code]."""
     names = values.values
-    return dict(
-        zip([names[code] for code in nonzero.tolist()], sums[nonzero].tolist(), strict=True)
-    )
+    return dict(zip([names[code] for code in codes.tolist()], sums[codes].tolist(), strict=True))
 
 
 def counts_for_row(counts: ByTopology, row: Table, added: Mapping[str, int]) -> ByTopology:
@@ -233,7 +232,7 @@ def counts_for_row(counts: ByTopology, row: Table, added: Mapping[str, int]) -> 
     one other domain that is not empty: of other domains, Filter reads only whether any has a count
     (`FilterState.is_first`).
     """
-    found = {}
+    result = {}
     for key in counts.keys() | added.keys():
         of_key = counts.get(key, {})
         values, codes = values_and_codes(row, key)
@@ -244,8 +243,8 @@ def counts_for_row(counts: ByTopology, row: Table, added: Mapping[str, int]) -> 
         if elsewhere is not None:
             needed[elsewhere[0]] = elsewhere[1]
         if needed:
-            found[key] = needed
-    return found
+            result[key] = needed
+    return result
 
 
 class Domains:
@@ -265,8 +264,8 @@ class Domains:
         # Another table has other codes; values that were added since have no entry yet.
         if values is not self._values or len(values) != len(self._by_code) - 1:
             self._values, self._by_code = values, self._tabulate(values)
-        found: I64 = self._by_code[codes]
-        return found
+        by_row: I64 = self._by_code[codes]
+        return by_row
 
     def _tabulate(self, values: CodeInterner[str]) -> I64:
         """Return counts by code: int64[code + 1]; the last is for nodes without the key (-1)."""

@@ -80,7 +80,7 @@ def _tolerates(facts: PodFacts, table: Table) -> Bools:
 
 
 def sum_by_value(table: Table, key: str, rows: Bools, amounts: I64) -> dict[str, int]:
-    """Sum `amounts` over `rows` by label value.
+    """Sum `amounts` over `rows` by the value of the label `key`.
 
     Rows without the label count under "", together with rows whose label is empty: upstream reads a
     missing label as "".
@@ -90,16 +90,16 @@ def sum_by_value(table: Table, key: str, rows: Bools, amounts: I64) -> dict[str,
     present = np.flatnonzero(np.bincount(codes))
     sums: list[int] = np.bincount(codes, weights=amounts[rows])[present].astype(np.int64).tolist()
     # Codes are raised by 1, so that 0 is for rows without the label.
-    found = present.tolist()
-    unlabelled = sums.pop(0) if found[:1] == [0] else None
-    result = dict(zip([values[code - 1] for code in found if code], sums, strict=True))
+    raised = present.tolist()
+    unlabelled = sums.pop(0) if raised[:1] == [0] else None
+    result = dict(zip([values[each - 1] for each in raised if each], sums, strict=True))
     if unlabelled is not None:
         result[""] = result.get("", 0) + unlabelled
     return result
 
 
 def amounts_by_row(table: Table, key: str, amounts: Mapping[str, int]) -> I64:
-    """Return the amount of each row's label value: int64[row]; 0 without one."""
+    """Return the amount for each row's value of the label `key`: int64[row]; 0 without one."""
     values = table.columns.label(key).values
     codes = label_codes(table, key)
     by_code = np.zeros(len(values) + 1, dtype=np.int64)
@@ -123,9 +123,9 @@ def apply_moves(
     row: Table,
     moves: Mapping[PodClass, int],
 ) -> tuple[dict[str, int], ...]:
-    """Return the counts per constraint and topology value after `moves` on a row.
+    """Return the counts per constraint and topology value after pods are moved to or from a row.
 
-    moves: class → number of pods added (below 0: removed). Returns `counts` itself if no selector
+    moves: as in `with_pods_moved`. Returns `counts` itself if no selector
     matches a moved pod (or as many are added as removed). As upstream's updateWithPod, this counts
     terminating pods, and every pod for an empty selector; `MatchingPods`, which counted `counts`,
     does neither.
@@ -167,8 +167,8 @@ _CountsBySelector = OrderedDict[tuple[str, LabelSelector], _CachedCounts]
 class MatchingPods:
     """Cached numbers of pods on each row that a selector matches; only changed rows are recounted.
 
-    Terminating pods are counted only with `terminating`. As upstream, an empty selector, which
-    matches every pod, counts none.
+    terminating: whether terminating pods count, too. As upstream, an empty selector, which matches
+    every pod, counts none.
     """
 
     def __init__(self, *, terminating: bool = False) -> None:

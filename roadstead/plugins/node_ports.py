@@ -61,8 +61,8 @@ class NodePorts(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         for index, pod in enumerate(pods):
             if ports := pod.facts.host_ports:
                 row = int(rows[index])
-                # Of several pods with ports on one row, only the first passes for sure: its ports
-                # are not in the row's set yet, and the others may conflict with them.
+                # Of several pods with ports on one row, only the first is counted: its ports are
+                # not in the row's set yet, and the others may conflict with them.
                 if row in with_ports or conflicts(ports, port_sets[code_of_row[row]]):
                     return index
                 with_ports.add(row)

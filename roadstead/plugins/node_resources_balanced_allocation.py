@@ -1,10 +1,12 @@
 """NodeResourcesBalancedAllocation: prefers nodes whose resources would be used evenly.
 
-    fraction = min(1, requested / allocatable)      per resource, without non-zero defaults, float64
+    fraction = min(1, requested / allocatable)      per resource, float64
     std      = |f1 - f2| / 2 for two resources, population standard deviation for more, else 0
     score    = int64((1 - std) * 100)
 
-Skipped for a pod that requests none of the resources.
+Missing requests count as 0, not with the defaults that NodeResourcesFit uses. Skipped for a pod
+that requests none of the resources.
+
 Upstream: pkg/scheduler/framework/plugins/noderesources/balanced_allocation.go.
 """
 

@@ -58,15 +58,16 @@ from roadstead.protocol.status import SUCCESS, Status, unresolvable, unschedulab
 TOO_MANY_PODS = "Too many pods"
 
 Check = tuple[str, Bools, Bools | None]
-"""(reason, rows with too little of the resource free, rows whose whole allocatable is too little).
+"""One check of all rows: (reason, short, short if empty).
 
-bool[row]; None for no row.
+short: bool[row], too little of the resource is free. short if empty: bool[row], even the whole
+allocatable is too little; None for no row.
 """
 
 _FEW_ROWS = 64
 """Up to so many rows, a loop (`_combine_few`) combines the results faster than np.unique."""
 _MAX_CHECKS = 31
-"""Reasons per int64: each takes two bits of a combination (short, short even if empty)."""
+"""Reasons per int64: each takes two bits of a combination, short and short if empty."""
 
 
 class NodeResourcesFit(
@@ -90,7 +91,6 @@ class NodeResourcesFit(
 
     def filter(self, state: CycleState, pod: PodClass, table: Table) -> FilterResult:
         checks: list[Check] = [(TOO_MANY_PODS, table.pod_count >= table.allocatable_pods, None)]
-        # A table gives each resource a code.
         for code, amount in pod.coded_requests:
             name = table.resource_names[code]
             if self.is_ignored(name):
@@ -118,7 +118,8 @@ class NodeResourcesFit(
 
     def count_passing(self, pods: Sequence[PodClass], table: Table, rows: Rows) -> int:
         if self._leaves_to_devices:
-            # Stop before the first pod with such a resource: only Filter leaves it to devices.
+            # Stop before the first pod with a resource left to devices: this method does not decide
+            # whether a node offers it, as Filter does.
             resources = table.resource_names
             for index, pod in enumerate(pods):
                 if any(
@@ -143,7 +144,7 @@ class NodeResourcesFit(
         requests = {pod_class: dict(pod_class.coded_requests) for pod_class in pods}
         for code in sorted({code for each in requests.values() for code in each}):
             if code >= len(columns.allocatable):
-                # No node has this resource. The result may be too low: Filter decides.
+                # No node has this resource: leave all pods to Filter.
                 return 0
             amount_of = {pod_class: each.get(code, 0) for pod_class, each in requests.items()}
             amounts = np.array([amount_of[pod_class] for pod_class in pods], dtype=np.int64)[order]

@@ -66,7 +66,7 @@ from roadstead.storage.claims import CLAIM, ClaimError, claim_keys, unbound_keys
 
 _EXCEEDED = unschedulable("node(s) exceed max volume count")
 MIN_CACHED_ROWS = 64
-"""Smaller tables are not cached, so that they do not replace the two large ones."""
+"""For smaller tables nothing is cached, so that they do not replace the two large ones."""
 
 
 class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
@@ -77,8 +77,8 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     def __init__(self, handle: Handle) -> None:
         self._storage = handle.storage
         self._users = VolumeUsers(handle.classes)
-        # Of the largest table, which has all nodes, and of one other.
-        self._tables: list[AttachedVolumes] = []
+        # For the largest table, which has all nodes, and for one other.
+        self._attached_volumes: list[AttachedVolumes] = []
 
     def pre_filter(self, state: CycleState, pod: PodClass, table: Table) -> PreFilterResult:
         return PreFilterResult() if _attachable(pod.facts) else PreFilterResult(SKIP)
@@ -125,15 +125,15 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     def _attached(self, table: Table) -> AttachedVolumes:
         """Return the attached volumes of a table's columns, up to date."""
         columns = table.columns
-        found = next((each for each in self._tables if each.columns is columns), None)
-        if found is None:
-            found = AttachedVolumes(self._storage, self._users, columns)
+        attached = next((each for each in self._attached_volumes if each.columns is columns), None)
+        if attached is None:
+            attached = AttachedVolumes(self._storage, self._users, columns)
             if columns.size >= MIN_CACHED_ROWS:
-                # A dry run of preemption reads one copy of rows after another.
-                others = sorted(self._tables, key=lambda each: each.columns.size)
-                self._tables = [found, *others[-1:]]
-        found.catch_up()
-        return found
+                # A dry run of preemption reads one copy of rows after another; keep the last one.
+                others = sorted(self._attached_volumes, key=lambda each: each.columns.size)
+                self._attached_volumes = [attached, *others[-1:]]
+        attached.catch_up()
+        return attached
 
     def state_version(self, pod: PodClass) -> Hashable:
         return self._storage.version if _attachable(pod.facts) else None
@@ -146,7 +146,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         return Effect(to_bind, partial(self._may_change, to_bind))
 
     def _may_change(self, to_bind: Iterable[str], pod: PodClass) -> bool:
-        """Whether binding some claims may change the volumes that are counted for a pod.
+        """Whether binding the claims `to_bind` may change the volumes that are counted for a pod.
 
         Nothing changes for a claim of other pods whose volume is provisioned by a CSI driver: the
         volume counts for the same driver as the unbound claim did before.
@@ -167,6 +167,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         # An in-tree provisioner counts for a CSI driver only where its plugin is migrated.
         if storage_class is not None and storage_class.provisioner in CSI_DRIVER_OF:
             return True
+        # Volumes to which the claim may be bound, instead of one that is provisioned.
         _, free_volumes = candidates(self._storage, claim)
         return bool(free_volumes)
 

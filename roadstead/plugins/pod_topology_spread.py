@@ -86,7 +86,7 @@ MAX_CACHED_CLASSES = 4096
 """Pod classes whose constraints are cached; the least recently used is dropped."""
 
 _NO_DOMAIN_COUNT = 2**31 - 1
-"""The minimum over no domains (math.MaxInt32): no count exceeds the limit."""
+"""The minimum of counts if there is no domain (math.MaxInt32), so that no count is too high."""
 _REASON = "node(s) didn't match pod topology spread constraints"
 _TOO_MANY = unschedulable(_REASON)
 _NO_LABEL = unresolvable(f"{_REASON} (missing required label)")
@@ -96,8 +96,8 @@ _NO_LABEL = unresolvable(f"{_REASON} (missing required label)")
 class DomainCounts:
     """Matching pods per hard constraint and topology value; values without pods count as 0.
 
-    highest: per constraint, the highest count with which a domain admits the pod, derived from the
-    counts.
+    highest: per constraint, the highest count with which a domain still admits the pod: maxSkew
+    above the minimum, less 1 if the pod counts itself. Derived from the counts.
     """
 
     counts: tuple[dict[str, int], ...]

@@ -1,4 +1,6 @@
-"""The spread constraints of a pod, its own or the profile's defaults.
+"""The topology spread constraints of a pod, its own or the profile's defaults.
+
+Hard constraints are those with DoNotSchedule, soft ones those with ScheduleAnyway.
 
 A pod without constraints of its own has the profile's defaults, if a Service selects it or a
 ReplicationController, ReplicaSet or StatefulSet owns it. The default constraints then use the

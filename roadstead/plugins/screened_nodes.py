@@ -21,8 +21,9 @@ from roadstead.nodes.table import Table
 class ScreenedNodes:
     """Put the nodes of tables into a screen, and cache the numbers that it gives them.
 
-    The cache holds the columns of one whole, large table, the most recently used one. Nodes that
-    left these columns are removed from the screen.
+    The cache is for the columns of one table of all nodes, the most recently used one. Nodes that
+    are no longer in these columns are removed from the screen, which may give their numbers to
+    other nodes; `NodeScreen.removals` counts them.
     """
 
     def __init__(self, screen: NodeScreen) -> None:
@@ -34,10 +35,10 @@ class ScreenedNodes:
         self._number_list: list[int] = []
         # Number → row of the columns.
         self._row_of: dict[int, int] = {}
-        # The table's `node_version` and `NodeScreen.removals`: numbers may change with either.
+        # The table's `node_version` and `NodeScreen.removals` for which the numbers are valid.
         self._valid_for = (-1, -1)
-        # By row of columns that are not cached: facts of the node without its name, the name, and
-        # the labels.
+        # By row of columns that are not cached: the node's class (facts without its name), its
+        # name, and its labels.
         self._labels: dict[int, tuple[NodeFacts, str, Labels]] = {}
 
     def number(self, table: Table, row: int) -> int:
@@ -46,11 +47,11 @@ class ScreenedNodes:
             return int(self._numbers[row])
         columns = table.columns
         facts, name = columns.facts[row], columns.names[row]
-        known = self._labels.get(row)
-        if known is None or known[0] is not facts or known[1] != name:
-            # Cached because `node` composes a node anew at each call.
-            known = self._labels[row] = facts, name, columns.node(row).labels
-        return self._screen.put(name, known[2])
+        cached = self._labels.get(row)
+        if cached is None or cached[0] is not facts or cached[1] != name:
+            # `columns.node` composes a node's facts anew at each call.
+            cached = self._labels[row] = facts, name, columns.node(row).labels
+        return self._screen.put(name, cached[2])
 
     def numbers(self, table: Table) -> NDArray[np.intp]:
         """Return the number of each row's node: intp[row]."""
@@ -77,10 +78,10 @@ class ScreenedNodes:
         return [numbers[row] for row in rows]
 
     def rows_since(self, table: Table, position: int) -> tuple[list[int] | None, int]:
-        """Return the rows of a whole table whose nodes' verdicts may have changed since a position.
+        """Return the rows whose nodes may have other verdicts, and a position for the next call.
 
-        And the end of the changes, which is the position for the next call. None: any row may have
-        changed.
+        table: of all nodes. position: in the screen's log of changes (`NodeScreen.changes`),
+        returned by the last call. None instead of rows: any row may have changed.
         """
         if not self._is_cached(table):
             self.numbers(table)

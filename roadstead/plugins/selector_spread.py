@@ -90,10 +90,11 @@ class SelectorSpread(PreScorePlugin, ScorePlugin):
         return SUCCESS
 
     def score(self, state: CycleState, pod: PodClass, table: Table) -> I64:
-        found = state.read(self.name, CountsByZone)
-        node_part = _inverse_share(self._counts(pod, table), found.most)
-        in_zones = np.array([found.zones.get(zone, 0) for zone in table.zones], dtype=np.int64)
-        zone_part = _inverse_share(in_zones, max(found.zones.values(), default=0))[table.zone_codes]
+        counts = state.read(self.name, CountsByZone)
+        node_part = _inverse_share(self._counts(pod, table), counts.most)
+        in_zones = np.array([counts.zones.get(zone, 0) for zone in table.zones], dtype=np.int64)
+        most = max(counts.zones.values(), default=0)
+        zone_part = _inverse_share(in_zones, most)[table.zone_codes]
         both = node_part * (1.0 - ZONE_WEIGHT) + ZONE_WEIGHT * zone_part
         has_zone = np.array([bool(zone) for zone in table.zones])[table.zone_codes]
         score: I64 = np.where(has_zone, both, node_part).astype(np.int64)
@@ -118,7 +119,7 @@ class SelectorSpread(PreScorePlugin, ScorePlugin):
 
 
 def _inverse_share(counts: I64, most: int) -> NDArray[np.float64]:
-    """Return 100 for a count of 0, 0 for the highest: float64[…]."""
+    """Map counts to scores, 0 to 100 and the highest count `most` to 0: float64[k]."""
     if not most:
         return np.full(len(counts), float(MAX_NODE_SCORE))
     return float(MAX_NODE_SCORE) * ((most - counts).astype(np.float64) / float(most))

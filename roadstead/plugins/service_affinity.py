@@ -1,5 +1,4 @@
-"""ServiceAffinity: places a service's pods on nodes with equal labels, or spreads them
-over label values.
+"""ServiceAffinity: a service's pods on nodes with equal labels, or spread over label values.
 
 Filter, for each of affinityLabels: the node must have the value in the pod's nodeSelector. For a
 label that the nodeSelector lacks, if a Service selects the pod, the value is that of a reference
@@ -60,7 +59,8 @@ _REFUSED = unschedulable("node(s) didn't match service affinity")
 class MatchingNode:
     """A node with pods of the namespace that have all labels of the new pod.
 
-    pods: their number. labels: those of the plugin's affinityLabels that the node has.
+    arrival: position in the order in which nodes were added. pods: number of these pods. labels:
+    those of the plugin's affinityLabels that the node has.
     """
 
     arrival: int

@@ -22,7 +22,10 @@ PodProfile = tuple[int, int]
 
 
 class PodsByClass(NamedTuple):
-    """Numbers of pods of each class on a row: int64[k] each. classes: by `PodClass.index`."""
+    """Pods on rows, one entry for each class on each row; int64[entry] each.
+
+    classes: by `PodClass.index`. pods: how many pods of the class are on the row.
+    """
 
     rows: I64
     classes: I64
@@ -42,7 +45,7 @@ def read_pods(table: Table, rows: Rows) -> PodsByClass:
 class TablePods:
     """The pods on all rows of a table, updated for changed rows; all `InterPodCounts` share it.
 
-    Only the largest table is cached: copies of some of its rows (`copy_rows`) must not replace it.
+    Only the largest table is cached: copies of some of its rows must not replace it.
     """
 
     __slots__ = ("_columns", "_node_version", "_pods", "_version")
@@ -85,8 +88,8 @@ class TermIndex:
     Two codes represent these facts (`PodProfile`): one for namespace and labels, one for terms.
     Classes that differ only in other facts, such as requests, have equal codes and share counts.
 
-    profiles: by `PodClass.index`. terms: by their code, before `Term.merged`. with_terms: classes
-    with terms.
+    profiles: by `PodClass.index`. terms: by their code, without the namespaces that `Term.merged`
+    adds. with_terms: classes with terms.
     """
 
     __slots__ = (

@@ -49,8 +49,9 @@ such a domain is scored, too.
 class PodsToPlace:
     """Pods to be placed with equal namespace, labels and terms.
 
-    terms: with the namespaces of their namespaceSelectors (`Term.merged`). namespace_labels: of the
-    pods' namespace. runs_score: whether Score runs for them. hard_weight: hardPodAffinityWeight.
+    terms: with the namespaces that their namespaceSelectors select (`Term.merged`).
+    namespace_labels: labels of the pods' namespace. runs_score: whether Score runs for them.
+    hard_weight: hardPodAffinityWeight.
     """
 
     __slots__ = ("_matched", "hard_weight", "namespace_labels", "pod_class", "runs_score", "terms")
@@ -73,7 +74,7 @@ class PodsToPlace:
         self._matched: dict[int, bool] = {}
 
     def own_terms_relation(self, other: PodClass) -> Relation:
-        """Return the relation of this pod's terms to `other`, by its namespace and labels."""
+        """Return what a pod of class `other` adds to each counter by this pod's terms."""
         terms = self.terms
         counters: Counter[CounterKey] = Counter()
         if matches_all(terms.affinity, other):
@@ -88,7 +89,7 @@ class PodsToPlace:
         return _relation(counters)
 
     def existing_terms_relation(self, existing: Terms) -> Relation:
-        """Return the relation of a pod on a node to this pod, by its terms before `Term.merged`."""
+        """Return what a pod on a node with these terms adds to each counter, by the terms alone."""
         counters: Counter[CounterKey] = Counter()
         for term in existing.anti_affinity:
             if self._is_matched(term):

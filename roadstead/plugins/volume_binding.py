@@ -97,6 +97,7 @@ class VolumeBinding(
     reads = Reads.CLUSTER
     shares_by_shape = True
     unprepared = "not found"
+    # The cache binds the claims of a pod that it assumes.
     binds_volumes = True
 
     def __init__(self, handle: Handle) -> None:
@@ -154,7 +155,7 @@ class VolumeBinding(
         return Effect(to_bind, partial(self._may_change, to_bind))
 
     def _may_change(self, to_bind: Iterable[str], pod: PodClass) -> bool:
-        """Whether binding some claims may change which volumes the pod's claims can have."""
+        """Whether binding the claims `to_bind` may change which volumes a pod's claims can have."""
         own_claims = set(claim_keys(pod.facts))
         if not own_claims:
             return False
@@ -177,6 +178,7 @@ class VolumeBinding(
             return True
         if claim.storage_class not in storage_classes:
             return False
+        # Without free volumes that fit the claim, one is provisioned for it.
         _, free_volumes = candidates(self._storage, claim)
         return bool(free_volumes)
 

@@ -126,9 +126,10 @@ class VolumeMatching:
         used: list[VolumeByRow] = []
         unmatched = []
         for claim in claims:
+            # reserved: the volume whose claimRef names the claim. free: else, those that fit it.
             reserved, free = candidates(self._storage, claim)
             if reserved is not None:
-                # The volume's claimRef names this claim, so that no other claim can have chosen it.
+                # No other claim can have chosen it.
                 free = [reserved]
             numbers = np.array([self._number(each) for each in free], dtype=np.int32)
             chosen = self._first_free(free, numbers, used if reserved is None else [])

@@ -63,9 +63,9 @@ _NO_DISK, _IN_USE = 1, 2
 class ClaimUses:
     """The ReadWriteOncePod claims of a pod that are in use.
 
-    in_use: their sorted names. moved: uses by pods that `with_pods_moved` added, less those of
-    removed pods. As upstream, a claim in use counts once, even if several pods use it, while each
-    added or removed use counts.
+    in_use: their sorted names. moved: uses by pods that were added (`with_pods_moved`), less those
+    of removed pods. As upstream, a claim in use counts once, even if several pods use it, while
+    each added or removed use counts.
     """
 
     in_use: tuple[str, ...]
@@ -100,7 +100,7 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     def with_pods_moved(
         self, prepared: object, pod: PodClass, row: Table, moves: Mapping[PodClass, int]
     ) -> object:
-        """Apply moves; as upstream, uses are counted by the claim's name, in any namespace."""
+        """See the package. As upstream, uses are counted by the claim's name, in any namespace."""
         exclusive = self._exclusive_claims(pod.facts)
         change = sum(
             times * sum(name in exclusive for name in _claim_names(other.facts))

@@ -62,7 +62,7 @@ _ADD_OR_UPDATE = ActionType.ADD | ActionType.UPDATE
 
 class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     name = "VolumeZone"
-    # Claims and volumes are not on the table; their changes are in `state_version`.
+    # And claims and volumes: `state_version` changes with those of the pod.
     reads = Reads.NODE
     shares_by_shape = True
 

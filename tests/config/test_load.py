@@ -393,3 +393,13 @@ def test_configuration_is_frozen_and_cheap_to_compare() -> None:
         config.percentage_of_nodes_to_score = 1  # type: ignore[misc]
     with pytest.raises(TypeError):
         config.profiles[0].plugins["score"] = ()  # type: ignore[index]
+
+
+def test_coscheduling_at_permit_needs_reserve(load_profile: Load) -> None:
+    enabled = {"enabled": [{"name": "Coscheduling"}]}
+
+    error = refusal(load_profile, {"plugins": {"permit": enabled}})
+
+    assert [each.field for each in error.problems] == ["profiles[0].plugins.permit"]
+    assert "needs reserve" in str(error)
+    load_profile({"plugins": {"permit": enabled, "reserve": enabled}})

@@ -105,10 +105,10 @@ def test_each_class_is_encoded_once_and_classes_are_in_order_of_first_use(given_
 
 @settings(max_examples=20)
 @given(pods(), st.integers(1, 3))
-def test_parts_have_all_pods_in_order_and_few_classes(given_pods, classes_max):
+def test_split_lists_have_all_pods_in_order_and_few_classes(given_pods, classes_max):
     batch = pod_list(given_pods, revision=3)
 
-    parts = list(batch.parts(classes_max))
+    parts = list(batch.split(classes_max))
 
     assert [pod for part in parts for pod in part.pods()] == list(batch.pods())
     starts = [part.starts() for part in parts]

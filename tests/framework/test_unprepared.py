@@ -12,6 +12,7 @@ from tests.actors.world import inputs_of, plan_of, pods_of
 from tests.builders import evaluated, named, node, pod, prefer, profile_of, table_of
 
 FILTER_ERRORS = {
+    "DynamicResources": "not found",
     "InterPodAffinity": 'error reading "PreFilterInterPodAffinity" from cycleState: not found',
     "NodePorts": 'reading "PreFilterNodePorts" from cycleState: not found',
     "NodeResourcesFit": 'error reading "PreFilterNodeResourcesFit" from cycleState: not found',
