@@ -375,11 +375,11 @@ def with_post_filter(
     profile: Profile,
     pod: PodInCycle,
     tie_break: TieBreak,
-    tried: DryRunResult | None = None,
+    dry_run_result: DryRunResult | None = None,
 ) -> Explanation:
-    """Return the explanation with PostFilter's result. tried: the result of its `dry_run`."""
+    """Return the explanation with PostFilter's result. dry_run_result: that of its `dry_run`."""
     try:
-        result = post_filter_result(profile, pod, explanation.diagnosis, tie_break, tried)
+        result = post_filter_result(profile, pod, explanation.diagnosis, tie_break, dry_run_result)
     except UnsupportedError as missing:
         return replace(explanation, unsupported=f"{missing.plugin}: {missing.field}")
     return replace(explanation, post_filter=result)

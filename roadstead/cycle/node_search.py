@@ -287,19 +287,19 @@ class _Search:
             else:
                 by_status.setdefault(status, []).append(name)
         refused = tuple((status, self._arrivals(nodes)) for status, nodes in by_status.items())
-        found_nodes = FoundNodes(remaining, added, self._seen(), refused, passed.is_bare)
+        found_nodes = FoundNodes(remaining, added, self._evaluated(), refused, passed.is_bare)
         of_remaining = {name: scores[name] for name in names if name in scores}
         return SearchResult(
             found_nodes, of_remaining, tuple(unknown_nodes), by_extender, "", next_start
         )
 
-    def _seen(self) -> I64 | None:
+    def _evaluated(self) -> I64 | None:
         """Return the nodes whose refusals are reported, by arrival; None for all."""
         if len(self._visited) == len(self.considered):
             return None
         positions = np.union1d(self._visited, np.array(sorted(self.counted), dtype=np.intp))
-        seen: I64 = self.order.arrivals[positions]
-        return seen
+        evaluated: I64 = self.order.arrivals[positions]
+        return evaluated
 
     def _arrivals(self, names: Sequence[str]) -> I64:
         positions = [self.order.index_of(name) for name in names]
