@@ -20,7 +20,8 @@ def call_extenders(
 ) -> DryRunResult:
     """Return the candidates and victims that extenders select among those of a dry run.
 
-    Blocks until the extenders have answered. A failed extender that is not ignorable ends the preemption.
+    Blocks until the extenders have answered. A failed extender that is not ignorable ends the
+    preemption.
     """
     if (
         extenders is None

@@ -15,10 +15,10 @@ from roadstead.facts.pod_groups import GroupKey, group_key
 
 
 class GroupMembers:
-    """The pods of each group by UID, and the numbers of bound pods that were reported.
+    """The pods of each group by UID, and the reported numbers of bound pods.
 
-    counts_pods: this process counts the pods of groups (`add`, `remove`, `bind`). A process that
-    does not count them only receives reports (`record_bound`).
+    counts_pods: this is the process of the queue, which counts the pods of groups (`add`, `remove`,
+    `bind`). Another process only receives its numbers of bound pods, the reports (`record_bound`).
     """
 
     __slots__ = (
@@ -105,7 +105,10 @@ class GroupMembers:
         return self._reported_bound.get(key, 0) or len(self._bound.get(key, ()))
 
     def times_reported(self, key: GroupKey) -> int:
-        """Return how many times `record_bound` was called for a group."""
+        """Return how many times `record_bound` was called for a group.
+
+        A plugin compares it to know whether the latest report is newer than a bind.
+        """
         return self._reports.get(key, 0)
 
     @property
