@@ -132,9 +132,10 @@ class Tentative:
         return False
 
     def node_removed(self, node_name: str) -> None:
-        """Forget victims on a removed node: they are not restored to a new node of its name."""
-        for uid in [uid for uid, (name, _) in self._victims.items() if name == node_name]:
-            del self._victims[uid]
+        """Forget pods removed from a removed node: a new node of its name does not have them."""
+        for removed in (self._removed, self._victims):
+            for uid in [uid for uid, (name, _) in removed.items() if name == node_name]:
+                del removed[uid]
 
     def confirm(
         self, uids: Sequence[str], node_names: Sequence[str], pod_classes: Sequence[PodClass]
