@@ -43,8 +43,10 @@ class GroupMembers:
         self._listeners: list[Callable[[GroupKey], None]] = []
 
     def add(self, uid: str, facts: PodFacts) -> bool:
-        """Add a pod; return whether it is a new member of a group."""
+        """Add a pod, or update its group; return whether it is a new member of a group."""
         key = group_key(facts)
+        if self._group_of.get(uid, key) != key:
+            self.remove(uid)
         if key is None:
             return False
         members = self._uids.setdefault(key, set())
