@@ -1,6 +1,6 @@
 """Explain: every node's result for one pod: the refusing plugin and why, or scores and total.
 
-`Explanation.as_expected()` has the form of the recorded decisions of kube-scheduler (tests/golden).
+`Explanation.as_recorded()` has the form of the recorded decisions of kube-scheduler (tests/golden).
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class Explanation:
         suffix = "" if status.is_success else status.message
         return self.diagnosis.message(suffix)
 
-    def as_expected(self) -> Json:
+    def as_recorded(self) -> Json:
         """Return the fields of a decision in the form of the recordings of kube-scheduler.
 
         A test compares both. `postFilter.unsupported` is present if `unsupported` is set.
@@ -129,8 +129,8 @@ class Explanation:
         return entry
 
     def document(self) -> Json:
-        """Return `as_expected` with `terminating`, `details`, and `nodes` in order of `filter`."""
-        entry = self.as_expected()
+        """Return `as_recorded` with `terminating`, `details`, and `nodes` in order of `filter`."""
+        entry = self.as_recorded()
         if self.is_terminating:
             entry["terminating"] = True
         if self.details:

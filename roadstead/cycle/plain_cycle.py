@@ -155,12 +155,12 @@ class PlainCycle:
         node_search, pod = self._node_search, cycle.pod
         if (
             node_search is None
-            or cycle.found is None
+            or cycle.filtered is None
             or not node_search.applies_to(pod.pod_class.facts)
         ):
             return
         order, profile = self._ordered_nodes.snapshot(self.table), cycle.scores.evaluation.profile
-        cycle.restrict(node_search.search(profile, pod, order, cycle.found))
+        cycle.restrict(node_search.search(profile, pod, order, cycle.filtered))
 
     def _scores_of(self, pod: PodInCycle) -> ClassScores:
         scores = self._scores.get(pod.signature)

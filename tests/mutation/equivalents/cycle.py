@@ -109,7 +109,7 @@ SAME: tuple[Same, ...] = (
         (
             (
                 "best_rows",
-                "parts.append(_WorkerLists(answer, worker_rows, len(signatures), max_rows))",
+                "lists.append(_WorkerLists(answer, worker_rows, len(signatures), max_rows))",
                 "pass",
             ),
         ),
