@@ -136,7 +136,7 @@ class Kept(NamedTuple):
 
 def kept_by(placements: Placements) -> Kept:
     pods = placements._pods
-    pods_on = pods._listed
+    pods_on = pods._pods_on
     assert pods_on is not None, "no call has read the pods of a node"
     return Kept(pods.node_of, placements._facts_of, pods_on)
 

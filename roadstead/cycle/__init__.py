@@ -8,4 +8,8 @@ compiled code (`roadstead.kernel`), the plugins the others (the *reference path*
 nodes on which a batch is decided. A *need* is a request of the cycle to its driver (`needs.py`). An
 *arrival* is the number of a node in the order in which nodes were added. A *worker* is an actor
 with every Nth node, which evaluates users' plugins or lists its best rows for schedulers.
+
+Pods that differ only in the names of their device claims have different classes but one
+*substitute*, a class by which all of them are evaluated. A pod is *assumed* once the cache has
+accepted its placement; until then the placement is *tentative* (`tentative.py`).
 """

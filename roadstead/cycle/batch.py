@@ -44,13 +44,13 @@ MAX_NAMED_BEST = 50
 
 
 class PodInCycle(NamedTuple):
-    """A pod as a cycle sees it.
+    """A pod in the scheduling cycle.
 
     key: namespace/name. signature: equal for pods that share all results (`Profile.signature_of`).
     attempt: number of the attempt, from 1. tie_break_number: 1, plus 1 for each chosen node that
-    failed. substitute: a class that gets the same answers, and whose
-    signature the pod then has: pods that differ only in the names of their device claims have one
-    substitute and are evaluated once (`Profile.substitute`).
+    failed. substitute: a class with the same results, by which the pod is evaluated, and whose
+    signature it then has (`Profile.substitute`): pods that differ only in the names of their device
+    claims have one substitute.
     """
 
     uid: str
@@ -337,14 +337,17 @@ class Batch:
 
 
 def kernel_classes(classes: Mapping[Hashable, ClassInput]) -> dict[Hashable, KernelClass]:
-    """Return the classes without search results and errors, as input of a kernel."""
+    """Return the classes that a kernel may decide (`may_be_covered`), as its input."""
     return {
         signature: kernel_class(each) for signature, each in classes.items() if may_be_covered(each)
     }
 
 
 def may_be_covered(class_input: ClassInput) -> bool:
-    """Whether a kernel may decide a class: it has no search result, and no filter failed."""
+    """Whether a kernel may decide a class: no filter failed, and no node search restricts it.
+
+    A kernel evaluates all nodes, or searches itself (`SampledBatch`).
+    """
     scores = class_input.scores
     return (
         scores.search_result is None

@@ -51,14 +51,14 @@ from roadstead.nodes.table import NodeTable
 from roadstead.protocol.errors import UnsupportedError
 
 MAX_BATCH_PODS = 1 << 20
-"""Where doubling the length of batches ends (`BatchBuilder.record_length`); hardly ever reached."""
+"""Maximum pods of a batch; hardly ever reached (see `BatchBuilder.record_length`)."""
 
 
 class BatchBuilder:
     """Choose the pods of one batch at a time, evaluate their classes, and build the batch.
 
-    profiles: by scheduler name. memory_sharers: number of builders that share the memory for
-    classes. allocates_devices: see `ContinuingBatch`.
+    profiles: by scheduler name. memory_sharers: number of builders that share the memory bounds of
+    `class_cache`. allocates_devices: see `ContinuingBatch`.
     row_versions: by node, the versions of the rows that the last batches chose, for the binder to
         compare; empty if it does not.
     _max_pods: maximum pods of the next batch. _searched_classes: results by class that extenders
@@ -301,9 +301,9 @@ class BatchBuilder:
             self._single_pod = cycle = SinglePodCycle(scores, pod)
         except UnsupportedError as unsupported:
             raise with_pod_name(unsupported, pod) from unsupported
-        if cycle.found is None or self._node_search is None:
+        if cycle.filtered is None or self._node_search is None:
             return cycle.batch(self._chooser, name_best=self._name_best)
-        return PendingSearch(self._node_search, profile, pod, order, cycle.found)
+        return PendingSearch(self._node_search, profile, pod, order, cycle.filtered)
 
     def searched(self, search_result: SearchResult) -> Batch:
         """Return the batch of the pod whose nodes were searched."""

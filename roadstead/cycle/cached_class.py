@@ -53,8 +53,9 @@ class CachedClass:
         is_shared = class_input.shared_evaluation is not None
         if not per_pod or is_shared or self.lasting_inputs != lasting_inputs:
             return False
-        # The kernel adds placements to outcomes that depend on other nodes. And a PreScore that
-        # read which rows are feasible does not run again when these filters change them.
+        # The kernel counts its placements in the data of outcomes that depend on other nodes, so
+        # these must be computed again. And a PreScore that read which rows are feasible does not
+        # run again when these filters change them.
         if kernel_class(class_input).reads_other_nodes or class_input.pre_score.reads_feasible:
             return False
         plugins = [each for each in profile.cross_node if each not in per_pod]
@@ -66,13 +67,13 @@ class CachedClass:
         Return whether the outcomes of PreFilter and PreScore turned out equal, so that the results
         are valid for the new inputs. The outcomes remain the same objects, by which the kernel's
         arrays of the class remain valid. False if an outcome depends on other nodes: the kernel has
-        added its own placements to it.
+        counted its own placements in its data.
         """
         class_input, scores = self.class_input, self.class_input.scores
         (_, old_state), (_, new_state) = self.validity.inputs, inputs
         if class_input.shared_evaluation is not None or old_state != new_state:
             return False
-        # With equal inputs, the caller has found that `holds` is false.
+        # With equal inputs, the caller called `holds` and got False: pods changed the results.
         if self.validity.inputs == inputs or not self.validity.holds(
             table, profile, profile.cross_node, scores.evaluation.pod
         ):

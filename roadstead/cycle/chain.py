@@ -31,10 +31,11 @@ for its end, and plugins may be slow."""
 class Chain:
     """Choose the pods of each batch. decisions: those of all batches so far.
 
-    processed: number of pods that these batches decided or passed on to all nodes. pods: those of
-    the next batch; empty once the chain has ended. has_placed: a batch placed a pod, so that no
-    later pod may preempt. first: the pods of the first batch. chain_pods: the first batch's pods
-    and the pods that may follow; if empty, no other pods follow.
+    processed: number of pods that these batches decided or, if no own node was feasible, passed on
+    to all nodes (`partitions.py`). pods: those of the next batch; empty once the chain has ended.
+    has_placed: a batch placed a pod, so that no later pod may preempt. first: the pods of the first
+    batch. chain_pods: the first batch's pods and the pods that may follow; if empty, no other pods
+    follow.
     """
 
     def __init__(
@@ -63,8 +64,8 @@ class Chain:
 
     def record_batch(self, decisions: Sequence[Decision], processed: int) -> None:
         """Record the outcome of `pods` and choose the next batch."""
-        # 0: the first pod fits nowhere on a table that was read for an earlier batch; this batch
-        # begins again on a new reading, with the same pods.
+        # 0: the first pod fits nowhere on a state that was read for an earlier batch (`scopes.py`).
+        # The same pods are decided again after a new reading.
         if processed:
             self._builder.record_length(len(self.pods), processed)
         self._batches += 1

@@ -71,13 +71,13 @@ class ClassCache(Generic[ResultsT]):
         """Cache the results of a class over so many rows, in place of its former results."""
         self._own.pop(key, None)
         self._shared.pop(key, None)
-        cache, most = (
+        cache, max_classes = (
             (self._shared, MAX_CLASSES)
             if shares
             else (self._own, max_cached_classes(rows, self._memory_sharers))
         )
         cache[key] = results
-        while len(cache) > most:
+        while len(cache) > max_classes:
             cache.popitem(last=False)
 
 

@@ -118,6 +118,7 @@ class ClassResults:
             shared = self._renewed(pod, profile, inputs, shared)
             if shared is None or not is_shareable(shared.class_input):
                 return None
+            # The class's own results are those that its shape shares: they were just renewed.
             if shared is cached:
                 return shared
         if not shared.class_input.scores.evaluation.is_for(*inputs):

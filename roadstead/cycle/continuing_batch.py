@@ -3,7 +3,8 @@
 decide ──► may earlier placements change results for other rows? ── no ──► as in a `Batch`
                             └── yes ──► results that read other nodes are computed again
 
-Pods with claims of devices are decided one by one, each on the devices that are left.
+Pods with claims of devices are decided one by one, each on the devices that are left. Allocations
+of this scheduler that the cache has not made yet are *ahead* (`DevicesAhead`).
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ from roadstead.kernel.best_rows import BestRows
 class ContinuingBatch(Batch):
     """Decide pods over all nodes, to the same result as one pod after another.
 
-    allocates_devices: devices are allocated to placed pods, so that the pods behind them are
-    decided on the other devices. The user of the batch undoes that before it assumes the pods
-    (`DevicesAhead`). _has_allocated_all: the devices of every pod placed so far were allocated.
+    allocates_devices: devices are allocated ahead to placed pods, so that the pods behind them are
+    decided on the other devices. The user of the batch undoes that before it assumes the pods.
+    _has_allocated_all: the devices of every pod placed so far were allocated.
 
     A pod's substitute is a class with the same results, evaluated in place of the pod's own: pods
     that differ only in the names of their device claims share one.
@@ -71,9 +72,9 @@ class ContinuingBatch(Batch):
         return profile.substitutes_for(pod.substitute, pod.pod_class)
 
     def unlisted(self, pods: Sequence[PodInCycle]) -> list[PodInCycle]:
-        """Return pods whose best rows workers may list.
+        """Return the pods whose best rows workers may list, so that the kernel evaluates few rows.
 
-        Their classes are new, and each is the only one of its class among `pods`.
+        Their classes are new to the kernel, and each is the only one of its class among `pods`.
         """
         code = None if self._compiled_kernel is None else self._compiled_kernel.code
         if code is None or self.table.nominations or self._name_best:
@@ -90,7 +91,7 @@ class ContinuingBatch(Batch):
         return np.array([pod_hash(pod.key, pod.tie_break_number) for pod in pods], np.uint64)
 
     def use_lists(self, best: BestRows, pods: int) -> None:
-        """Store lists, by which the kernel decides if they suffice. pods: size of the batch."""
+        """Store workers' lists, by which the kernel decides if they suffice. pods: of the batch."""
         assert self._kernel is not None, "`unlisted` has built the kernel"
         self._kernel.use_lists(best, pods)
 

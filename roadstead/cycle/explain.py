@@ -1,6 +1,6 @@
 """Explain: every node's result for one pod: the refusing plugin and why, or scores and total.
 
-`Explanation.as_expected()` has the form of the recorded decisions of kube-scheduler (tests/golden).
+`Explanation.as_recorded()` has the form of the recorded decisions of kube-scheduler (tests/golden).
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class Explanation:
         suffix = "" if status.is_success else status.message
         return self.diagnosis.message(suffix)
 
-    def as_expected(self) -> Json:
+    def as_recorded(self) -> Json:
         """Return the fields of a decision in the form of the recordings of kube-scheduler.
 
         A test compares both. `postFilter.unsupported` is present if `unsupported` is set.
@@ -129,8 +129,8 @@ class Explanation:
         return entry
 
     def document(self) -> Json:
-        """Return `as_expected` with `terminating`, `details`, and `nodes` in order of `filter`."""
-        entry = self.as_expected()
+        """Return `as_recorded` with `terminating`, `details`, and `nodes` in order of `filter`."""
+        entry = self.as_recorded()
         if self.is_terminating:
             entry["terminating"] = True
         if self.details:
@@ -375,11 +375,11 @@ def with_post_filter(
     profile: Profile,
     pod: PodInCycle,
     tie_break: TieBreak,
-    tried: DryRunResult | None = None,
+    dry_run_result: DryRunResult | None = None,
 ) -> Explanation:
-    """Return the explanation with PostFilter's result. tried: the result of its `dry_run`."""
+    """Return the explanation with PostFilter's result. dry_run_result: that of its `dry_run`."""
     try:
-        result = post_filter_result(profile, pod, explanation.diagnosis, tie_break, tried)
+        result = post_filter_result(profile, pod, explanation.diagnosis, tie_break, dry_run_result)
     except UnsupportedError as missing:
         return replace(explanation, unsupported=f"{missing.plugin}: {missing.field}")
     return replace(explanation, post_filter=result)

@@ -16,16 +16,21 @@ from roadstead.framework.victims import Candidate, DryRunResult, Victim
 
 
 def call_extenders(
-    extenders: Extenders | None, pod: PodInCycle, tried: DryRunResult
+    extenders: Extenders | None, pod: PodInCycle, dry_run_result: DryRunResult
 ) -> DryRunResult:
-    """Return the candidates and victims that extenders select among those of `tried`; may block.
+    """Return the candidates and victims that extenders select among those of a dry run.
 
-    A failed extender that is not ignorable ends the preemption.
+    Blocks until the extenders have answered. A failed extender that is not ignorable ends the
+    preemption.
     """
-    if extenders is None or not tried.candidates or not extenders.preempts(pod.pod_class.facts):
-        return tried
-    known = {victim.uid: victim for each in tried.candidates for victim in each.victims}
-    victims_by_node = {each.node_name: _victims(each) for each in tried.candidates}
+    if (
+        extenders is None
+        or not dry_run_result.candidates
+        or not extenders.preempts(pod.pod_class.facts)
+    ):
+        return dry_run_result
+    known = {victim.uid: victim for each in dry_run_result.candidates for victim in each.victims}
+    victims_by_node = {each.node_name: _victims(each) for each in dry_run_result.candidates}
     extender_pod = ExtenderPod(identity_of(pod.uid, pod.key), pod.pod_class.facts)
     try:
         selected = extenders.process_preemption(extender_pod, victims_by_node)
@@ -37,10 +42,10 @@ def call_extenders(
             tuple(known[pod.identity.uid] for pod in selected[each.node_name].pods),
             selected[each.node_name].pdb_violations,
         )
-        for each in tried.candidates
+        for each in dry_run_result.candidates
         if each.node_name in selected
     )
-    return replace(tried, candidates=candidates, none_left=not candidates)
+    return replace(dry_run_result, candidates=candidates, refused_by_extenders=not candidates)
 
 
 def _victims(candidate: Candidate) -> Victims:

@@ -1,7 +1,8 @@
 """Best rows: merges workers' lists of their best rows into one list for a whole table.
 
 A worker evaluates every Nth node. For pods of distinct classes, it lists its best rows and an upper
-bound of the totals of its other rows, so that the scheduler evaluates only rows that changed since.
+bound of the totals of its other rows, so that the scheduler evaluates only rows that changed since
+the worker's table (*touched* rows).
 
 worker's list ──► same rows? ── yes ──► rows of this table, one upper bound for unlisted rows
                        └── no ──► the scheduler evaluates the worker's rows, if they are few
@@ -85,7 +86,7 @@ def best_rows(
     # Rows that the scheduler evaluates itself.
     redo: Bools = np.zeros(len(table), np.bool_)
     redo[excluded] = True
-    parts: list[_WorkerLists] = []
+    lists: list[_WorkerLists] = []
     for worker in workers.with_rows():
         answer, worker_rows = answers.get(worker), workers.of(worker)
         if (
@@ -97,20 +98,20 @@ def best_rows(
             redo[worker_rows] = True
             continue
         redo[np.isin(table.arrivals, np.frombuffer(answer.touched, np.int64))] = True
-        parts.append(_WorkerLists(answer, worker_rows, len(signatures), max_rows))
+        lists.append(_WorkerLists(answer, worker_rows, len(signatures), max_rows))
     rows = np.flatnonzero(redo)
-    if not parts or len(rows) > MAX_EXCLUDED:
+    if not lists or len(rows) > MAX_EXCLUDED:
         return None
     # A class has a list only if every worker that answered has one for it.
-    listed = np.flatnonzero(np.logical_and.reduce([part.is_listed for part in parts]))
+    listed = np.flatnonzero(np.logical_and.reduce([each.is_listed for each in lists]))
     if not len(listed):
         return None
-    bound, ranks = _highest([part.bound for part in parts], [part.ranks for part in parts])
-    summaries = np.column_stack([_merge_summaries([part.summaries for part in parts]), bound])
+    bound, ranks = _highest([each.bound for each in lists], [each.ranks for each in lists])
+    summaries = np.column_stack([_merge_summaries([each.summaries for each in lists]), bound])
     return BestRows(
         [signatures[index] for index in listed.tolist()],
-        np.concatenate([part.rows for part in parts], axis=1)[listed],
-        np.concatenate([part.totals[:, :-1] for part in parts], axis=1)[listed],
+        np.concatenate([each.rows for each in lists], axis=1)[listed],
+        np.concatenate([each.totals[:, :-1] for each in lists], axis=1)[listed],
         np.ascontiguousarray(summaries[listed]),
         ranks[listed],
         tie_break_hashes[listed],
@@ -118,9 +119,9 @@ def best_rows(
     )
 
 
-def _merge_summaries(parts: Sequence[I64]) -> I64:
+def _merge_summaries(summaries: Sequence[I64]) -> I64:
     """Return (highest total, number of rows with it, number of feasible rows) of each class."""
-    stacked = np.array(parts)
+    stacked = np.array(summaries)
     highest = stacked[:, :, 0].max(axis=0)
     with_highest = (stacked[:, :, 1] * (stacked[:, :, 0] == highest)).sum(axis=0)
     return np.column_stack([highest, with_highest, stacked[:, :, 2].sum(axis=0)])

@@ -76,11 +76,13 @@ class ScoreAnswer:
 
 @dataclass(frozen=True, slots=True)
 class RankRequest:
-    """Scheduler → worker: list the best of the worker's rows for classes of one pod. Idempotent.
+    """Scheduler → worker: list the best of the worker's rows for classes. Idempotent.
+
+    Of each class the scheduler's batch has one pod.
 
     seq: number of the last change in the scheduler's table. excluded: int64[k], arrivals of the
     rows that are not listed, because they differ in the scheduler's table from the cache's changes.
-    draws: uint64[class], hashes for tie-breaks. most: maximum rows per class.
+    draws: uint64[class], the pods' hashes for tie-breaks. most: maximum rows to list per class.
     """
 
     seq: int

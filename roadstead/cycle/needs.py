@@ -30,10 +30,10 @@ class CatchUpTimeoutError(RoadsteadError):
 
 @dataclass(frozen=True, slots=True)
 class CatchUp:
-    """Apply changes up to the number in the cache's last answer to the table. Answer: the time.
+    """Apply to the table all changes up to the number in the cache's last answer. Answer: the time.
 
-    is_again: the table caught up for the same batch before. The driver may raise
-    CatchUpTimeoutError in place of the answer.
+    is_again: the table caught up for the same batch before, so that metrics count one reading. The
+    driver may raise CatchUpTimeoutError in place of the answer.
     """
 
     is_again: bool = False
@@ -66,9 +66,9 @@ class YieldToMessages:
 
 @dataclass(frozen=True, slots=True)
 class Prepare:
-    """Bring claims up to date for a batch of so many pods, and offer it the kernel.
+    """Apply the cache's changes of claims, and choose whether the kernel decides a batch.
 
-    Answer: the compiled kernel that decides the batch, or None.
+    pods: number of pods of the batch. Answer: the compiled kernel, or None.
     """
 
     pods: int

@@ -139,14 +139,14 @@ class NodeSearch:
         self.start = result.next_start
 
     def search(
-        self, profile: Profile, pod: PodInCycle, order: OrderedNodes, found: FilteredNodes
+        self, profile: Profile, pod: PodInCycle, order: OrderedNodes, filtered: FilteredNodes
     ) -> SearchResult:
         """Return the remaining nodes; calls extenders.
 
         The next search starts at the result's `next_start` only after `advance`.
         """
         extender_pod = _extender_pod(pod)
-        search = _Search(order, found)
+        search = _Search(order, filtered)
         nominated = pod.pod_class.facts.nominated_node_name
         if nominated and self._nominated_passes(extender_pod, search, nominated):
             return search.only(nominated, self.start)
@@ -185,7 +185,7 @@ class NodeSearch:
         if not search.fits[index]:
             # A refusal counts even if the search does not visit the node; an error does not.
             if int(search.order.arrivals[index]) not in search.failing:
-                search.counted.add(index)
+                search.also_refused.add(index)
             return False
         try:
             passed = self.extenders.filter(extender_pod, [search.order.nodes[index]])
@@ -204,29 +204,30 @@ class PendingSearch:
     profile: Profile
     pod: PodInCycle
     order: OrderedNodes
-    found: FilteredNodes
+    filtered: FilteredNodes
 
     def run(self) -> SearchResult:
-        return self.node_search.search(self.profile, self.pod, self.order, self.found)
+        return self.node_search.search(self.profile, self.pod, self.order, self.filtered)
 
 
 class _Search:
     """One pod's search over an ordered node list; indices are into this list.
 
-    considered: indices that PreFilter selected. fits: bool[index], passed Filter. counted: indices
-    with counted refusals, besides the visited ones. failure: the error of a filter on a visited
-    node, which ended the search. _refused: extenders' refusals, by node.
+    considered: indices that PreFilter selected. fits: bool[index], passed Filter. also_refused:
+    nodes that are reported as refused although the search need not visit them: the nominated node,
+    and nodes that extenders refused. failure: the error of a filter on a visited node, which ended
+    the search. _refused: extenders' refusals, by node.
     """
 
-    def __init__(self, order: OrderedNodes, found: FilteredNodes) -> None:
+    def __init__(self, order: OrderedNodes, filtered: FilteredNodes) -> None:
         self.order = order
-        self.fits = np.isin(order.arrivals, found.feasible)
+        self.fits = np.isin(order.arrivals, filtered.feasible)
         self.considered: Rows = np.arange(len(order.nodes), dtype=np.intp)
-        if found.considered is not None:
-            self.considered = np.flatnonzero(np.isin(order.arrivals, found.considered))
+        if filtered.considered is not None:
+            self.considered = np.flatnonzero(np.isin(order.arrivals, filtered.considered))
         self.failure = ""
-        self.failing = found.failing
-        self.counted: set[int] = set()
+        self.failing = filtered.failing
+        self.also_refused: set[int] = set()
         self._visited: Rows = self.considered
         self._refused: dict[str, Status] = {}
 
@@ -234,7 +235,7 @@ class _Search:
         """Record extenders' refusals, by node; the nodes may be unknown."""
         self._refused |= refused
         positions = (self.order.index_of(name) for name in refused)
-        self.counted |= {index for index in positions if index is not None}
+        self.also_refused |= {index for index in positions if index is not None}
 
     def visit(self, to_find: int, start: int) -> list[NodeFacts]:
         """Return the feasible nodes that the search finds, in order of the search."""
@@ -259,7 +260,7 @@ class _Search:
         It moves by the number of nodes that were found or refused, wherever these are.
         """
         fits = self.fits[self._visited]
-        refused = self.counted.union(self._visited[~fits].tolist())
+        refused = self.also_refused.union(self._visited[~fits].tolist())
         unknown_nodes = sum(self.order.index_of(name) is None for name in self._refused)
         processed = int(fits.sum()) + len(refused) + unknown_nodes
         return (start + processed) % max(len(self.order.nodes), 1)
@@ -287,19 +288,19 @@ class _Search:
             else:
                 by_status.setdefault(status, []).append(name)
         refused = tuple((status, self._arrivals(nodes)) for status, nodes in by_status.items())
-        found_nodes = FoundNodes(remaining, added, self._seen(), refused, passed.is_bare)
+        found_nodes = FoundNodes(remaining, added, self._evaluated(), refused, passed.is_bare)
         of_remaining = {name: scores[name] for name in names if name in scores}
         return SearchResult(
             found_nodes, of_remaining, tuple(unknown_nodes), by_extender, "", next_start
         )
 
-    def _seen(self) -> I64 | None:
+    def _evaluated(self) -> I64 | None:
         """Return the nodes whose refusals are reported, by arrival; None for all."""
         if len(self._visited) == len(self.considered):
             return None
-        positions = np.union1d(self._visited, np.array(sorted(self.counted), dtype=np.intp))
-        seen: I64 = self.order.arrivals[positions]
-        return seen
+        positions = np.union1d(self._visited, np.array(sorted(self.also_refused), dtype=np.intp))
+        evaluated: I64 = self.order.arrivals[positions]
+        return evaluated
 
     def _arrivals(self, names: Sequence[str]) -> I64:
         positions = [self.order.index_of(name) for name in names]

@@ -5,8 +5,9 @@
                   └─ no ──► all nodes ◄────────────────────┘ (as without partitions)
 
 `latency-first` tries own nodes first, `quality-first` all nodes, `adaptive` own nodes while the
-queue is long. At regular intervals, each partition moves to the next scheduler: a new turn begins.
-In a turn no two schedulers own the same partition.
+queue is long. At regular intervals, each partition moves to the next scheduler: a new *turn*
+begins. In a turn no two schedulers own the same partition. A scheduler's *rank* is its position
+among the schedulers of its profile, which divide the partitions.
 
 A scheduler's table has all nodes, so that plugins that read other nodes read all of them; only the
 choice is limited to own nodes. Pods whose hard constraints read other nodes are decided on all

@@ -16,15 +16,15 @@ from roadstead.nodes.pod_class import PodClass
 
 
 class _Effects:
-    """Distinct effects of placed classes for one profile, in order (`found`).
+    """Distinct effects of placed classes for one profile, in order (`distinct`).
 
     classes_read: number of placed classes whose effects it includes.
     """
 
-    __slots__ = ("classes_read", "found")
+    __slots__ = ("classes_read", "distinct")
 
     def __init__(self) -> None:
-        self.found: dict[tuple[Effect, ...], None] = {}
+        self.distinct: dict[tuple[Effect, ...], None] = {}
         self.classes_read = 0
 
 
@@ -64,6 +64,6 @@ class PlacedClasses:
         effects = self._effects.setdefault(profile, _Effects())
         if effects.classes_read < len(self._classes):
             for each in islice(self._classes, effects.classes_read, None):
-                effects.found.setdefault(profile.effects(each))
+                effects.distinct.setdefault(profile.effects(each))
             effects.classes_read = len(self._classes)
-        return effects.found
+        return effects.distinct

@@ -70,8 +70,10 @@ class PlainCycle:
             return decision
         profile, tie_break = scores.evaluation.profile, self._chooser.tie_break
         request = dry_run_to_make(profile, pod, decision.diagnosis, tie_break)
-        tried = None if request is None else self._call_extenders(pod, batch.dry_run(pod, request))
-        result = post_filter_result(profile, pod, decision.diagnosis, tie_break, tried)
+        dry_run_result = (
+            None if request is None else self._call_extenders(pod, batch.dry_run(pod, request))
+        )
+        result = post_filter_result(profile, pod, decision.diagnosis, tie_break, dry_run_result)
         return decision._replace(post_filter=result)
 
     def _nominated(self, pod: PodInCycle) -> Batch | None:
@@ -102,9 +104,9 @@ class PlainCycle:
             self._chooser, name_best=self._name_best, compiled_kernel=self._compiled_kernel
         )
 
-    def _call_extenders(self, pod: PodInCycle, tried: DryRunResult) -> DryRunResult:
+    def _call_extenders(self, pod: PodInCycle, dry_run_result: DryRunResult) -> DryRunResult:
         extenders = None if self._node_search is None else self._node_search.extenders
-        return call_extenders(extenders, pod, tried)
+        return call_extenders(extenders, pod, dry_run_result)
 
     def bind_claims(self, pod: PodInCycle, node_name: str) -> None:
         """Reserve the volumes and devices of a placed pod."""
@@ -143,20 +145,22 @@ class PlainCycle:
         if explanation.dry_run is None:
             return explanation
         budgets = evaluation.profile.budgets
-        tried = self._call_extenders(pod, dry_run(evaluation, explanation.dry_run, budgets))
-        return with_post_filter(explanation, profile, pod, tie_break, tried)
+        dry_run_result = self._call_extenders(
+            pod, dry_run(evaluation, explanation.dry_run, budgets)
+        )
+        return with_post_filter(explanation, profile, pod, tie_break, dry_run_result)
 
     def _restrict(self, cycle: SinglePodCycle) -> None:
         """Apply sampling and extenders, for this pod only."""
         node_search, pod = self._node_search, cycle.pod
         if (
             node_search is None
-            or cycle.found is None
+            or cycle.filtered is None
             or not node_search.applies_to(pod.pod_class.facts)
         ):
             return
         order, profile = self._ordered_nodes.snapshot(self.table), cycle.scores.evaluation.profile
-        cycle.restrict(node_search.search(profile, pod, order, cycle.found))
+        cycle.restrict(node_search.search(profile, pod, order, cycle.filtered))
 
     def _scores_of(self, pod: PodInCycle) -> ClassScores:
         scores = self._scores.get(pod.signature)

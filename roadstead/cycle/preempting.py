@@ -43,9 +43,9 @@ def post_filter_result(
     pod: PodInCycle,
     diagnosis: Diagnosis,
     tie_break: TieBreak,
-    tried: DryRunResult | None = None,
+    dry_run_result: DryRunResult | None = None,
 ) -> PostFilterResult:
-    """Run PostFilter. tried: the result of the dry run.
+    """Run PostFilter. dry_run_result: the result of the dry run.
 
     Raises UnsupportedError, with the pod's name, if a plugin does not support it.
     """
@@ -58,7 +58,7 @@ def post_filter_result(
         return names[in_order(names, pod_hash)[0]]
 
     try:
-        return run_post_filter(profile, pod.pod_class.facts, diagnosis, tried, pick)
+        return run_post_filter(profile, pod.pod_class.facts, diagnosis, dry_run_result, pick)
     except UnsupportedError as missing:
         name = f'Pod "{pod.key}"'
         raise UnsupportedError(missing.plugin, name, missing.field) from missing

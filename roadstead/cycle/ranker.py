@@ -22,7 +22,7 @@ from roadstead.kernel.kernel_lists import ListedRows
 from roadstead.nodes.columns import I64
 from roadstead.nodes.table import NodeTable, Rows
 
-MAX_CLASSES_PER_PART, MAX_STORED_TOTALS = 512, 32_000_000
+MAX_CLASSES_AT_ONCE, MAX_STORED_TOTALS = 512, 32_000_000
 """Maximum classes whose totals are stored at a time, and their rows times classes: 128 MB."""
 
 
@@ -47,12 +47,14 @@ class Ranker:
         """
         self._builder.compiled_kernel = compiled_kernel
         excluded = np.concatenate([np.frombuffer(request.excluded, np.int64), touched])
-        left_out = np.flatnonzero(np.isin(self._table.arrivals, excluded))
+        excluded_rows = np.flatnonzero(np.isin(self._table.arrivals, excluded))
         pods = [self._pod(index, facts) for index, facts in enumerate(request.classes)]
         tie_break_hashes = np.frombuffer(request.draws, np.uint64)
-        size = max(1, min(MAX_CLASSES_PER_PART, MAX_STORED_TOTALS // max(1, len(self._table))))
+        size = max(1, min(MAX_CLASSES_AT_ONCE, MAX_STORED_TOTALS // max(1, len(self._table))))
         parts = [
-            self._list(pods[start : start + size], tie_break_hashes[start:], request.most, left_out)
+            self._list(
+                pods[start : start + size], tie_break_hashes[start:], request.most, excluded_rows
+            )
             for start in range(0, len(pods), size)
         ]
         # Unused slots of a list have row END, -1, which indexes the appended element.
@@ -70,10 +72,10 @@ class Ranker:
         )
 
     def _list(
-        self, pods: Sequence[PodInCycle], tie_break_hashes: U64, max_rows: int, left_out: Rows
+        self, pods: Sequence[PodInCycle], tie_break_hashes: U64, max_rows: int, excluded_rows: Rows
     ) -> ListedRows:
         kernel = self._builder.kernel_of(pods)
-        kernel.exclude(left_out)
+        kernel.exclude(excluded_rows)
         return kernel.list_best([pod.signature for pod in pods], tie_break_hashes, max_rows)
 
     def _pod(self, index: int, facts: bytes) -> PodInCycle:

@@ -74,9 +74,9 @@ class SampledBatch(Batch):
             return None
         scores = self._classes[pod.signature].scores
         cycle = SinglePodCycle(scores, pod)
-        if cycle.found is not None:
+        if cycle.filtered is not None:
             profile = scores.evaluation.profile
-            search_result = self._node_search.search(profile, pod, self._order, cycle.found)
+            search_result = self._node_search.search(profile, pod, self._order, cycle.filtered)
             cycle.restrict(search_result)
             self._node_search.advance(search_result)
         decision = cycle.batch(self._chooser, name_best=self._name_best).decide(pod)

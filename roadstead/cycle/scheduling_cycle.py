@@ -9,8 +9,8 @@ The cycle does no I/O and reads no clock: `decide` is a generator that yields re
 which a driver answers. Between `hold` and `release` only its own decisions change the table. The
 delay is simulated latency. A scope is the nodes on which pods are decided: all, or with partitions
 the scheduler's own (`scopes.py`). The state that a batch is decided on was read when the table last
-caught up for its scope; it is stale if that was for an earlier batch. A chain is batches that are
-decided one after another before their messages are sent (`chain.py`).
+caught up for its scope (a *reading*); it is fresh if that was for this batch, else stale. A chain
+is batches that are decided one after another before their messages are sent (`chain.py`).
 
 Upstream: pkg/scheduler/schedule_one.go (schedulingCycle), for a batch of pods in place of one.
 """
@@ -91,8 +91,8 @@ class LockedTable(Protocol):
 class CycleParts:
     """The parts of a scheduling cycle.
 
-    partition: the scheduler's own nodes, which it tries first. limit_batch: None without workers;
-    the workers score the pods that it returns.
+    partition: the scheduler's own nodes, which it tries first. limit_batch: with workers that score
+    or list for batches, else None.
     """
 
     nodes: LockedTable

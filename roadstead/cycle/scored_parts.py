@@ -1,7 +1,8 @@
 """ScoredParts: merges the answers of several workers for their rows into one for a whole table.
 
-A worker's table may be ahead of the scheduler's or behind: the scheduler itself evaluates rows that
-changed between the two, and all rows of a worker that did not answer or has other nodes.
+A worker's table may be ahead of the scheduler's or behind: the scheduler itself evaluates the rows
+that changed between the two (*touched*), and all rows of a worker that did not answer or has other
+nodes.
 """
 
 from __future__ import annotations

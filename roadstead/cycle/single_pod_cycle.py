@@ -1,6 +1,6 @@
 """SinglePodCycle: the cycle of one pod by itself: Filter, the node search, PreScore, Score.
 
-    SinglePodCycle(scores, pod) ──► Filter ──► found ──► node search (sampling, extenders)
+    SinglePodCycle(scores, pod) ──► Filter ──► filtered ──► node search (sampling, extenders)
     ──► batch ──► decision
 
 The caller runs the node search, which may block while extenders answer. Sums over nodes are never
@@ -18,7 +18,7 @@ from roadstead.framework.tie_break import Chooser
 
 
 class SinglePodCycle:
-    """One pod's cycle. found: the nodes that passed Filter; None if PreFilter refused the pod.
+    """One pod's cycle. filtered: the nodes that passed Filter; None if PreFilter refused the pod.
 
     Raises UnsupportedError, without the pod's name, if a plugin does not support it.
     """
@@ -30,10 +30,10 @@ class SinglePodCycle:
         evaluation.update(self.pre_filter)
         scores.search_result = None
         passed = evaluation.pre_filter.status.is_success
-        self.found: FilteredNodes | None = filtered_nodes(evaluation) if passed else None
+        self.filtered: FilteredNodes | None = filtered_nodes(evaluation) if passed else None
 
     def restrict(self, search_result: SearchResult) -> None:
-        """Apply the result of sampling and extenders for `found`."""
+        """Apply the result of sampling and extenders for `filtered`."""
         self.scores.search_result = search_result
         self._evaluation.restrict(search_result.found_nodes)
 

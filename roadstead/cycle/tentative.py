@@ -3,11 +3,11 @@
 decided ──► record_decisions ──► the cache's changes confirm it
               └────► undo_unconfirmed removes it, if it was not assumed
 
-A pod may be decided while it is on the table: an earlier attempt, of any scheduler, has ended and
-the cache's change has not arrived; or that attempt has not ended, and the new one will be refused.
-The pod is then removed from its row. It is restored if the batch does not place it, or if the
-placement is undone and the cache's change has still not arrived. Victims, too, are removed, and
-their preemptor is nominated, before the cache reports it.
+A pod may be decided while it is on the table, where an earlier attempt of some scheduler placed it.
+Either that attempt has ended, and the cache's removal of the pod has not arrived; or it has not
+ended, and the new attempt will be refused. The pod is then removed from its row, and restored if
+the batch does not place it, or if the new placement is undone and the cache's removal has still not
+arrived. Victims, too, are removed, and their preemptor is nominated, before the cache reports it.
 
 The table counts nominations by class; here they are stored by pod, because a placed pod ends its
 own nomination and not that of another pod of its class. If the cache's nomination of a pod differs
@@ -132,9 +132,10 @@ class Tentative:
         return False
 
     def node_removed(self, node_name: str) -> None:
-        """Forget victims on a removed node: they are not restored to a new node of its name."""
-        for uid in [uid for uid, (name, _) in self._victims.items() if name == node_name]:
-            del self._victims[uid]
+        """Forget pods removed from a removed node: a new node of its name does not have them."""
+        for removed in (self._removed, self._victims):
+            for uid in [uid for uid, (name, _) in removed.items() if name == node_name]:
+                del removed[uid]
 
     def confirm(
         self, uids: Sequence[str], node_names: Sequence[str], pod_classes: Sequence[PodClass]

@@ -140,6 +140,7 @@ def effect(answer: object, args: Args) -> Effect:
 
 
 def candidate_count(answer: object, args: Args) -> int | None:
+    """Check how many candidates a dry run of preemption should find."""
     if answer is None:
         return None
     if isinstance(answer, bool) or not isinstance(answer, int) or answer < 0:

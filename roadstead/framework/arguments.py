@@ -41,7 +41,7 @@ ArgumentsT = TypeVar("ArgumentsT", bound=PluginArguments)
 def parse_arguments(model: type[ArgumentsT], value: object, *, field: str) -> ArgumentsT:
     """Return the arguments for a value of a configuration, where None means no arguments.
 
-    ConfigError with every invalid field, below `field`.
+    ConfigError with the path of every invalid field. field: the path of `value`.
     """
     document = {} if value is None else value
     if not isinstance(document, Mapping):

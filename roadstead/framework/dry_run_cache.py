@@ -1,8 +1,8 @@
 """Results of preemption's dry runs per row, cached for the next pod of the class.
 
-The result for a row depends on the row and on the inputs of its evaluation. So it is valid while
-the row keeps its version (pods and nominations of the node change it); all results are dropped when
-the evaluation restarts.
+The result for a row depends on the row, on the outcome of PreFilter and on the disruption budgets.
+So it is valid while the row keeps its version (pods and nominations of the node change it). All
+results are dropped when the outcome of PreFilter or the budgets change.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from roadstead.facts.disruption import DisruptionBudget
 from roadstead.framework.victims import Candidate
 
-MAX_TRIED_ROWS = 1 << 16
+MAX_CACHED_ROWS = 1 << 16
 """Maximum number of cached rows per class."""
 
 
 @dataclass(frozen=True, slots=True)
 class DryRunRow:
-    """A candidate, or the reasons why there is none. error: set for a failure."""
+    """The candidate of a row, or the reasons why there is none. error: text of a failure."""
 
     candidate: Candidate | None = None
     reasons: tuple[str, ...] = ()
@@ -52,5 +52,5 @@ class DryRunCache:
 
     def put(self, row: int, version: int, found: DryRunRow) -> None:
         """Store a result, unless too many rows are stored."""
-        if row in self._rows or len(self._rows) < MAX_TRIED_ROWS:
+        if row in self._rows or len(self._rows) < MAX_CACHED_ROWS:
             self._rows[row] = version, found

@@ -1,13 +1,14 @@
 """Evaluation of one pod class over one table, from PreFilter to raw scores, done incrementally.
 
-The answer for a row depends on the outcome of PreFilter and PreScore, and on the row itself. So
-after the first full run only changed rows are evaluated again, and plugins that read only a node's
-own facts evaluate only the rows whose facts changed. Causes of another full run: another outcome of
-PreFilter; added or removed nodes; changed nodes, if a plugin reads nodes other than the row's.
+The answer for a row depends on the outcome of PreFilter and PreScore (their status, node names and
+data), and on the row itself. So after the first full run only changed rows are evaluated again, and
+plugins that read only a node's own facts evaluate only the rows whose facts changed. Causes of
+another full run: another outcome of PreFilter; added or removed nodes; changed nodes, if a plugin
+reads nodes other than the row's.
 
     run_pre_filter()               PreFilter, over all rows as they are
     update(pre_filter)             Filter
-    restrict(found)                if sampling or extenders exclude rows
+    restrict(found_nodes)          if sampling or extenders exclude rows
     run_pre_score()                PreScore
     update_scores(pre_score)       Score
 
@@ -30,12 +31,12 @@ from roadstead.framework.failures import (
     out_of_range,
     score_failure,
 )
-from roadstead.framework.found_nodes import NOT_SEEN, FoundNodes
+from roadstead.framework.found_nodes import NOT_EVALUATED, FoundNodes
 from roadstead.framework.guarded import PluginFailure
 from roadstead.framework.plugin import FilterPlugin, FilterResult, Plugin, Reads
 from roadstead.framework.pre_filtering import NO_PRE_FILTER, PreFilterOutcome, run_pre_filter
 from roadstead.framework.profile import Profile
-from roadstead.framework.row_overlay import PASSED, RowOverlay, counted_for
+from roadstead.framework.row_overlay import PASSED, RowOverlay, pods_to_yield_to
 from roadstead.framework.scoring import (
     NO_PRE_SCORE,
     PreScoreOutcome,
@@ -55,20 +56,24 @@ EXCLUDED = -1
 _NO_ROWS: Rows = np.zeros(0, dtype=np.intp)
 _NO_CODES: I32 = np.zeros(0, dtype=np.int32)
 _NO_FLAGS: Bools = np.zeros(0, dtype=np.bool_)
-_PARTS_MAX = 64
+_ROW_SETS_MAX = 64
 """Sets of changed rows that wait for Score; more are merged, so that classes which are filtered
 again and again without a Score use little memory."""
 _NO_POSITION = np.int32(2**31 - 1)
-"""In `positions`: no filter refused the row yet. Higher than the position of any filter."""
+"""In `Evaluation.positions`: no filter refused the row yet; above the position of any filter."""
 _EXCLUDED_POSITION = -1
-"""In `positions` of excluded rows: lower than that of any filter, so that none replaces it."""
+"""In `Evaluation.positions`: PreFilter excludes the row; below the position of any filter.
+
+A refusal replaces one of a higher position, thus no filter replaces this one.
+"""
 
 
 class Evaluation:
     """Answers of a profile for one pod class over one table.
 
     codes: int32[row]: PASSED, EXCLUDED, or k > 0 for `statuses[k - 1]`.
-    positions: int32[row], index of the filter plugin that refused; _NO_POSITION for none.
+    positions: int32[row], index in `Profile.filter` of the plugin that refused; _NO_POSITION for
+        none.
     raw: per score plugin int64[row], or None where it was skipped.
     state, score_state: the states that Filter and Score read.
     pre_score: Success, or the Error of PreScore or Score.
@@ -76,7 +81,8 @@ class Evaluation:
     node objects (`roadstead.nodes.bare`).
     worker_results: of users' plugins, for the next full run; None once it has scored all rows.
     dry_runs: results of dry runs of preemption per row, for the present outcome of PreFilter.
-    before_restriction: codes and feasible rows of Filter, while `restrict` has replaced them.
+    before_restriction: codes and feasible rows of Filter, while `restrict` has replaced them; else
+    None.
     extender_scores: int64[row], scores that extenders add to the totals.
     """
 
@@ -110,7 +116,7 @@ class Evaluation:
         # The PreScore that `raw` was computed with; None if all rows must be scored again.
         self._scored_with: PreScoreOutcome | None = None
         self._scores_failed = False
-        # Outcomes that are computed but not applied yet: they are not computed again.
+        # Outcomes of `run_pre_filter` and `run_pre_score` that are not applied yet.
         self._pending_pre_filter: PreFilterOutcome | None = None
         self._pending_pre_score: PreScoreOutcome | None = None
         self._static_codes: I32 | None = None
@@ -159,8 +165,8 @@ class Evaluation:
         if changed is None:
             self._unscored, self._facts_changed = None, []
         elif self._unscored is not None and len(changed):
-            self._unscored = _with_part(self._unscored, changed)
-            self._facts_changed = _with_part(self._facts_changed, facts_changed)
+            self._unscored = _with_rows(self._unscored, changed)
+            self._facts_changed = _with_rows(self._facts_changed, facts_changed)
         return changed
 
     def restrict(self, found_nodes: FoundNodes) -> None:
@@ -172,14 +178,15 @@ class Evaluation:
         self.before_restriction, self.is_bare = (self.codes, self.feasible), found_nodes.is_bare
         # A search identifies nodes by arrival number, since it does not know this table's rows.
         arrivals = self.table.arrivals
-        # As upstream: if PreFilter named nodes, a node that the search did not see has the status
-        # of a node that is not named.
-        not_seen = EXCLUDED if self.pre_filter.node_names is not None else self.intern(NOT_SEEN)
+        # As upstream: if PreFilter named nodes, a node that the search did not evaluate has the
+        # status of a node that is not named.
+        is_restricted = self.pre_filter.node_names is not None
+        not_evaluated = EXCLUDED if is_restricted else self.intern(NOT_EVALUATED)
         remaining = np.isin(arrivals, found_nodes.remaining)
         codes = self.codes.copy()
-        if found_nodes.seen is not None:
-            codes[~np.isin(arrivals, found_nodes.seen)] = not_seen
-        codes[self.feasible] = not_seen
+        if found_nodes.evaluated is not None:
+            codes[~np.isin(arrivals, found_nodes.evaluated)] = not_evaluated
+        codes[self.feasible] = not_evaluated
         for status, refused in found_nodes.refused:
             codes[np.isin(arrivals, refused)] = self.intern(status)
         codes[remaining] = PASSED
@@ -248,7 +255,7 @@ class Evaluation:
         return self._node_version
 
     def static_results(self) -> tuple[I32, I32]:
-        """Return (codes, positions) of the node names and of the filters that read NODE facts."""
+        """Return codes and positions by PreFilter's node names and filters that read NODE facts."""
         assert self._static_codes is not None
         return self._static_codes, self._static_positions
 
@@ -328,7 +335,7 @@ class Evaluation:
         if not nominated:
             return nominated
         is_own = self.pod.facts.nominated_node_name == node_name
-        return counted_for(
+        return pods_to_yield_to(
             self.pod, nominated, self.table.as_nominated(self.pod) if is_own else None
         )
 
@@ -390,7 +397,7 @@ class Evaluation:
             positions[first] = position
 
     def _translated(self, plugin: Plugin, result: FilterResult) -> I32:
-        """Return the code here for each code of a plugin's result: int32[code]."""
+        """Return the code in `codes` for each code of a plugin's result: int32[code]."""
         own = [self.intern(filter_status(plugin.name, status)) for status in result.statuses]
         return np.array([PASSED, *own], dtype=np.int32)
 
@@ -482,19 +489,19 @@ class Evaluation:
         return raw_scores(plugin, self.score_state, self.pod, self.table)
 
 
-def _union(parts: list[Rows]) -> Rows:
+def _union(row_sets: list[Rows]) -> Rows:
     """Return the rows of several changes, each once and in ascending order."""
-    if len(parts) > 1:
-        return np.unique(np.concatenate(parts))
-    return parts[0] if parts else _NO_ROWS
+    if len(row_sets) > 1:
+        return np.unique(np.concatenate(row_sets))
+    return row_sets[0] if row_sets else _NO_ROWS
 
 
-def _with_part(parts: list[Rows], rows: Rows) -> list[Rows]:
+def _with_rows(row_sets: list[Rows], rows: Rows) -> list[Rows]:
     """Return sets of rows with one more set, merged if there are many."""
     if not len(rows):
-        return parts
-    parts = [*parts, rows]
-    return parts if len(parts) <= _PARTS_MAX else [_union(parts)]
+        return row_sets
+    row_sets = [*row_sets, rows]
+    return row_sets if len(row_sets) <= _ROW_SETS_MAX else [_union(row_sets)]
 
 
 def _read_others(plugins: Iterable[Plugin], state: CycleState) -> bool:

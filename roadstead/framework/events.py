@@ -170,9 +170,9 @@ matter to the first. May raise HintError.
 class RegisteredEvent:
     """An event that may help pods that a plugin rejected; without a hint, it may always help.
 
-    Built by `on`. may_matter: for an event about a pod on a node, the queue calls hints only for
-    the waiting pods for which `may_matter` returns true; None: for none. It is called for every
-    such event, not only for the event that it is registered with.
+    Built by `on`. may_matter: events about pods on nodes are frequent, so the queue calls hints for
+    them only for waiting pods for which some `may_matter` of the plugins that rejected them returns
+    true. It is called for every event of this type, not only for `event`.
     whoever_rejected: `may_matter` is called also for pods that only other plugins rejected.
     """
 

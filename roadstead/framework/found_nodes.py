@@ -14,8 +14,8 @@ import numpy as np
 from roadstead.nodes.columns import I64
 from roadstead.protocol.status import Status, unresolvable
 
-NOT_SEEN = unresolvable()
-"""Status of a node that was not evaluated: it has no reason, and preemption skips the node.
+NOT_EVALUATED = unresolvable()
+"""Status of a node that the search did not evaluate: without a reason; preemption skips the node.
 
 Upstream: the status of nodes that are absent from NodeToStatus.
 """
@@ -30,13 +30,14 @@ class FoundNodes:
     """The remaining nodes, by arrival: int64[k] each.
 
     remaining: nodes that remain feasible. scores: points added to their totals, aligned with
-    `remaining`. seen: nodes whose refusals count; None for all. refused: refusals that replace
-    those of Filter. is_bare: the remaining nodes are scored as bare nodes (`roadstead.nodes.bare`).
+    `remaining`. evaluated: nodes that the search evaluated before it had enough feasible ones; None
+    for all. refused: (status, nodes), refusals by extenders, which replace the results of Filter.
+    is_bare: the remaining nodes are scored as bare nodes (`roadstead.nodes.bare`).
     """
 
     remaining: I64
     scores: I64
-    seen: I64 | None = None
+    evaluated: I64 | None = None
     refused: tuple[tuple[Status, I64], ...] = ()
     is_bare: bool = False
 
@@ -45,9 +46,9 @@ class FoundNodes:
 class SearchResult:
     """The result of a node search for one pod.
 
-    scores: points that extenders add, by node. unknown_nodes: refusals of names of unknown nodes.
-    by_extender: an extender excluded nodes. error: the failure of an extender; it ends the cycle.
-    next_start: where the next search starts.
+    scores: points that extenders add, by node. unknown_nodes: refusals by extenders of names that
+    are no nodes. by_extender: an extender excluded nodes. error: the failure of an extender; it
+    ends the cycle. next_start: position in the node order at which the next search starts.
     """
 
     found_nodes: FoundNodes

@@ -7,8 +7,8 @@
 A guard replaces the methods of one instance; in-tree plugins are not guarded and have no overhead.
 If a method's answer can be an Error, a failure becomes that answer and fails the pod's attempt, as
 upstream's Error status does. Otherwise `PluginFailure` is raised to the code that runs the
-extension point. Declarations of what may be reused (`sign`, `effect`, …) fall back to the answer
-that is always correct.
+extension point. A failure of a method that only saves evaluations (`sign`, `effect`, …) becomes the
+answer that saves none and is always correct.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ Fallback = Callable[[PluginFailure, Args], object]
 
 @dataclass(frozen=True, slots=True)
 class PluginOrigin:
-    """The plugin whose function is called. name: its name. module: where its class is defined.
+    """The plugin whose function is called, for messages. module: where its class is defined.
 
     location: file and line of the function, "" if unknown.
     """
@@ -119,11 +119,11 @@ class PluginOrigin:
 class GuardedMethod:
     """Rules by which calls of one method are guarded.
 
-    base: the class that defines the method. point: the method's name in messages. check: returns
-    the answer, or raises WrongAnswerError. fallback: the answer that a failure becomes; None if the
-    failure is raised. guard_answer: an answer may contain functions (hints, `Effect.may_change`);
-    returns the answer with guards around these. Arguments: the plugin, the answer, whether failures
-    are raised.
+    base: the base class of plugins that declares the method. point: the method's name in messages.
+    check: returns the answer, or raises WrongAnswerError. fallback: returns the answer that a
+    failure becomes; None if the failure is raised. guard_answer: returns an answer with guards
+    around the functions that it contains (hints, `Effect.may_change`). Its arguments: the plugin,
+    the answer, whether failures are raised.
     """
 
     base: type[Plugin]

@@ -15,10 +15,10 @@ from roadstead.facts.pod_groups import GroupKey, group_key
 
 
 class GroupMembers:
-    """The pods of each group by UID, and the numbers of bound pods that were reported.
+    """The pods of each group by UID, and the reported numbers of bound pods.
 
-    counts_pods: this process counts the pods of groups (`add`, `remove`, `bind`). A process that
-    does not count them only receives reports (`record_bound`).
+    counts_pods: this is the process of the queue, which counts the pods of groups (`add`, `remove`,
+    `bind`). Another process only receives its numbers of bound pods, the reports (`record_bound`).
     """
 
     __slots__ = (
@@ -43,8 +43,10 @@ class GroupMembers:
         self._listeners: list[Callable[[GroupKey], None]] = []
 
     def add(self, uid: str, facts: PodFacts) -> bool:
-        """Add a pod; return whether it is a new member of a group."""
+        """Add a pod, or update its group; return whether it is a new member of a group."""
         key = group_key(facts)
+        if self._group_of.get(uid, key) != key:
+            self.remove(uid)
         if key is None:
             return False
         members = self._uids.setdefault(key, set())
@@ -105,7 +107,10 @@ class GroupMembers:
         return self._reported_bound.get(key, 0) or len(self._bound.get(key, ()))
 
     def times_reported(self, key: GroupKey) -> int:
-        """Return how many times `record_bound` was called for a group."""
+        """Return how many times `record_bound` was called for a group.
+
+        A plugin compares it to know whether the latest report is newer than a bind.
+        """
         return self._reports.get(key, 0)
 
     @property

@@ -3,8 +3,9 @@
 Upstream: staging/src/k8s.io/kube-scheduler/framework/interface.go (1.34). The difference: a plugin
 answers for all rows of a table in one call, and declares what its answers depend on, so that a
 scheduler knows which answers a placement may have changed. PreFilter and PreScore read all nodes
-and write to the CycleState the data that Filter and Score need; Filter and Score are called for
-some rows.
+and write to the CycleState the data that Filter and Score need (the prepared data); Filter and
+Score are called for some rows. The *state* in the arguments is the CycleState; a plugin's *own*
+state is data outside the table that it keeps from pod to pod.
 
     PreFilter    pre_filter(state, pod, table), with_pods_moved(prepared, pod, row, moves)
     Filter       filter(state, pod, rows)
@@ -145,7 +146,7 @@ ONLY_SUCCEED: set[object] = set()
 
 
 def only_succeeds(method: MethodT) -> MethodT:
-    """Mark a `reserve`, `unreserve`, `pre_bind` or `bind` that does nothing but return Success.
+    """Mark a method `reserve`, `unreserve`, `pre_bind` or `bind` that only returns Success.
 
     If all such methods of a profile are marked, its pods are bound without calls of plugins.
     """
@@ -306,18 +307,19 @@ class FilterPlugin(Plugin):
         """Return which rows can take the pod, and why the others cannot."""
 
     def runs_per_pod(self, pod: PodClass) -> bool:
-        """Whether Filter is called for each pod of a class, since it reads what their binds change.
+        """Whether Filter is called for each pod of a class, not once for all of them.
 
-        Otherwise the answers of one call hold for all pods of the class while the rows and the
-        state (`state_version`) stay equal.
+        True if Filter reads state outside the table that each placement of such a pod changes, as
+        the allocated devices. Otherwise the answers of one call hold for all pods of the class
+        while the rows and `state_version` stay equal.
         """
         return False
 
     def changed_rows(self, table: Table, position: int) -> tuple[list[int] | None, int]:
         """Return the rows whose Filter answers may have changed, and a position for the next call.
 
-        Changes are numbered. position: returned by an earlier call for the table, or 0; changes up
-        to it are left out. None: any row may have changed.
+        The plugin numbers its changes. position: the number of the last one that the caller knows,
+        as an earlier call for the table returned it, or 0. None for rows: any may have changed.
         Called for pods for which `runs_per_pod` holds.
         """
         return None, 0
@@ -325,9 +327,10 @@ class FilterPlugin(Plugin):
     def known_passes(
         self, state: CycleState, pod: PodClass, table: Table, rows: Sequence[int]
     ) -> list[bool] | None:
-        """Return whether each of a few rows of a whole table passes Filter, if that is known.
+        """Return whether each of some rows passes Filter, without a call of Filter: bool[row].
 
-        None if Filter must be called to know it. Called for pods for which `runs_per_pod` holds.
+        None if Filter must be called to know it. table: all nodes. Called for pods for which
+        `runs_per_pod` holds.
         """
         return None
 

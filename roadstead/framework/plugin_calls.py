@@ -2,8 +2,8 @@
 
     enter ──► the call ──► leave            a watchdog thread reads `current`
                   ▲
-                  └── interrupt (deadline)   a call that never returns leaves a mark on disk: the
-                                             record of the call, for the process that replaces this
+                  └── interrupt (deadline)   `mark` writes the running call to disk: if it never
+                                             returns, the process that replaces this one reads which
 
 A plugin gets a strike when it is interrupted or ends its process. After MAX_FOR_CLASS strikes for a
 pod class it is not called for that class any more; once the process has MAX_IN_PROCESS strikes, no
@@ -32,8 +32,8 @@ Below the number of times that an actor is replaced in a minute
 (`actors.supervisor.replacing.Budget`).
 """
 
-_ABSORB_S, _ABSORB_TIMES = 0.001, 1000
-"""Length and maximum number of the sleeps in which a pending interrupt is raised."""
+_SLEEP_S, _SLEEPS_MAX = 0.001, 1000
+"""Length and maximum number of the sleeps in which `leave` awaits an interrupt that is due."""
 
 
 class PluginInterrupt(BaseException):
@@ -102,8 +102,8 @@ class PluginCalls:
         if call.is_interrupted and not call.interrupt_has_arrived:
             # The interrupt is pending in this thread, and must not be raised outside the call. The
             # interpreter raises it between two bytecodes, thus during one of these sleeps.
-            for _ in range(_ABSORB_TIMES):
-                time.sleep(_ABSORB_S)
+            for _ in range(_SLEEPS_MAX):
+                time.sleep(_SLEEP_S)
             raise PluginInterrupt
 
     def clear(self) -> None:

@@ -27,20 +27,21 @@ def run_post_filter(
     profile: Profile,
     pod: PodFacts,
     diagnosis: Diagnosis,
-    tried: DryRunResult | None = None,
+    dry_run_result: DryRunResult | None = None,
     pick: Callable[[Sequence[str]], str] = first_name,
 ) -> PostFilterResult:
     """Return the first Success, UnschedulableAndUnresolvable or Error, or else all refusals joined.
 
-    Unless it is Success, the caller appends its reasons to the pod's message. tried: the result of
-    the dry run of preemption, if a plugin requested one. pick: chooses among equally good nodes.
+    Unless it is Success, the caller appends its reasons to the pod's message. dry_run_result: of
+    preemption, if a plugin requested a dry run. pick: chooses among equally good nodes.
     Raises UnsupportedError if a plugin does not support the pod.
     """
-    failed = replace(_view(diagnosis), tried=tried, pick=pick)
+    failed = replace(_view(diagnosis), dry_run_result=dry_run_result, pick=pick)
     reasons: list[str] = []
     first_refusing = ""
     nominated: str | None = None
-    deallocating = PostFilterResult(SUCCESS)
+    # Of the last plugin that removed the allocation of a claim.
+    deallocation = PostFilterResult(SUCCESS)
     for plugin in profile.post_filter:
         result = plugin.post_filter(pod, failed)
         status = Status(result.status.code, result.status.reasons, plugin.name)
@@ -52,7 +53,7 @@ def run_post_filter(
         first_refusing = first_refusing or plugin.name
         nominated = nominated if result.nominated_node is None else result.nominated_node
         if result.deallocated:
-            deallocating = result
+            deallocation = result
     # Only the last reason keeps its full stop. Upstream keeps them all, but with its own plugins
     # only the last reason has one.
     parts = [each.removesuffix(".") for each in reasons[:-1]] + reasons[-1:]
@@ -60,8 +61,8 @@ def run_post_filter(
     return PostFilterResult(
         Status(Code.UNSCHEDULABLE, joined, first_refusing),
         nominated,
-        deallocated=deallocating.deallocated,
-        deallocatable=deallocating.deallocatable,
+        deallocated=deallocation.deallocated,
+        deallocatable=deallocation.deallocatable,
     )
 
 

@@ -20,9 +20,10 @@ class PostFilterResult:
     """The result of PostFilter.
 
     nominated_node: None keeps the pod's nomination, "" clears it. candidates: nodes with victims
-    that preemption found; acceptable: the nodes of the candidates that are as good as the best one.
-    exhaustive: the dry run was not limited to some nodes. deallocated: key of the ResourceClaim
-    whose allocation is removed, or ""; deallocatable: all claims that would have helped so.
+    that preemption found. For comparisons with kube-scheduler, acceptable: the nodes of the best
+    candidates, any of which upstream could choose; exhaustive: the dry run tried all nodes.
+    deallocated: key of the ResourceClaim whose allocation is removed, so that the pod may fit, or
+    ""; deallocatable: the keys of all claims whose removal would have the same effect.
     """
 
     status: Status
@@ -49,8 +50,8 @@ class PostFilterView:
     unreached: plugins whose PreFilter did not run, because another one ended PreFilter.
     lowest_priority: of all pods on nodes; None if there are none.
     refused_nodes: plugin → the nodes it refused, of plugins that read them in PostFilter.
-    tried: the result of the dry run of preemption, if a plugin requested one. pick: chooses among
-    nodes that are equally good.
+    dry_run_result: of preemption, if a plugin requested a dry run. pick: chooses among nodes that
+    are equally good.
     """
 
     node_count: int
@@ -59,5 +60,5 @@ class PostFilterView:
     unreached: tuple[str, ...] = ()
     lowest_priority: int | None = None
     refused_nodes: Mapping[str, Sequence[NodeFacts]] = field(default_factory=dict)
-    tried: DryRunResult | None = None
+    dry_run_result: DryRunResult | None = None
     pick: Callable[[Sequence[str]], str] = first_name

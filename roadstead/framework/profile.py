@@ -49,7 +49,7 @@ from roadstead.storage import BindingProfiles
 PluginT = TypeVar("PluginT", bound=Plugin)
 
 UNSIGNED = -1
-"""In place of the code of a signature: some plugin signs the class with None."""
+"""In place of the code of a signature: `sign` of some plugin returns None for the class."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +66,7 @@ class Profile:
     scores are final, and whose range must therefore be checked. unprepared_score: the Error of a
     score plugin without the PreScore that it needs. gang_plugins: names of the plugins that place
     gangs. cross_node: plugins from PreFilter to Score whose answers depend on other nodes.
+    binds_without_plugins: no plugin is called from Reserve to PostBind, as none does anything.
     """
 
     def __init__(self, config: ProfileConfig, registry: Registry, handle: Handle) -> None:
@@ -147,9 +148,10 @@ class Profile:
             if self.shares_by_shape and not has_users_plugins
             else self.shape_or_class
         )
+        # Only these may read the amounts of requests, if the plugins share by shape.
         self._signing_amounts = tuple(each for each in self._signing if each.reads is Reads.ROW)
         self._signing_shapes = tuple(each for each in self._signing if each.reads is not Reads.ROW)
-        # The parts of signatures that ignore amounts: their codes, and the part of each shape.
+        # Of the signatures of `_signing_shapes`: their codes, and the code of each shape.
         self._shapes: CodeInterner[Hashable] = CodeInterner()
         self._shape_parts: dict[int, tuple[Hashable, ...] | None] = {}
 
@@ -207,8 +209,8 @@ class Profile:
     def signature_of(self, pod: PodClass, uid: str) -> Hashable:
         """Return the signature of a class as a small key that hashes fast; computed once per class.
 
-        Pods of one signature get one key. If a plugin signs with None, the key is the pod's UID and
-        class, because a pod that is nominated or updated has another class.
+        Pods of one signature get one key. If `sign` of a plugin returns None, the key is the pod's
+        UID and class, because a pod that is nominated or updated has another class.
         """
         known = self._signature_of.get(pod)
         if known is None:
@@ -329,7 +331,7 @@ def _of_type(plugins: Iterable[Plugin], plugin_class: type[PluginT]) -> tuple[Pl
 
 
 def _signed(pod: PodFacts, plugins: Iterable[Plugin]) -> tuple[Hashable, ...] | None:
-    """Return what the answers of some plugins depend on; None if one of them signs with None."""
+    """Return what the answers of some plugins depend on; None if `sign` of one returns None."""
     # Which nominated pods a pod yields to depends on its priority and on its own nomination.
     nominated = pod if pod.nominated_node_name else None
     parts: list[Hashable] = [pod.priority, nominated]

@@ -1,8 +1,9 @@
-"""What-ifs: filters run on copies of rows (an overlay) to which pods are added or removed.
+"""Row overlays: copies of rows to which pods are added, or from which they are removed, for Filter.
 
 They have two uses. Filtering with nominated pods: if pods of equal or higher priority are nominated
 to a node, the pod must pass the filters with them on the node and without them. And the dry run of
-preemption, which removes pods from a node and adds some of them again.
+preemption, which removes pods from a node and adds some of them again. The added and removed pods
+of a row are its *moves*.
 
 A plugin that reads only the row is called with the overlay. For one that reads other nodes,
 `with_pods_moved` returns what its Filter reads after the moves. A plugin whose PreFilter returned
@@ -182,12 +183,13 @@ class RowOverlay:
             codes[unmoved], positions[unmoved] = some_codes, some_positions
 
 
-def counted_for(
+def pods_to_yield_to(
     pod: PodClass, nominated: Mapping[PodClass, int], own: PodClass | None
 ) -> dict[PodClass, int]:
-    """Return the pods nominated to a node that a pod must yield to.
+    """Return the pods nominated to a node that a pod must yield to, by class.
 
-    own: the class under which the pod itself is counted there; a pod does not yield to itself.
+    These are pods of equal or higher priority. own: the class under which the pod itself is in
+    `nominated`, if it is: a pod does not yield to itself.
     """
     found = {
         pod_class: count

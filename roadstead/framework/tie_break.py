@@ -118,7 +118,7 @@ class Chooser:
         return int(rows[ranked(pod_hash, table.columns.name_hash[rows]).argmax()])
 
     def name_ranks(self, table: NodeTable) -> Rows:
-        """Return each row's place among all names in bytewise order: int[row]."""
+        """Return the position of each row's name among all names in bytewise order: int[row]."""
         if self._ranks_of is None or self._ranks_of != (table, table.rows_version):
             names = np.array([name.encode() for name in table.names], dtype=object)
             self._ranks = np.empty(len(names), dtype=np.intp)
@@ -129,8 +129,8 @@ class Chooser:
     def order(self, table: NodeTable) -> tuple[NDArray[np.uint64], Rows]:
         """Return the hash of each row's name, and the rows sorted by it, ascending.
 
-        uint64[row], int[position]; for kind `first`, in place of the hash, a number that is higher
-        the earlier the name is. The same arrays until nodes are added or removed.
+        uint64[row], int[position]. For kind `first`, a number replaces the hash, the highest for
+        the first name in bytewise order. The same arrays until nodes are added or removed.
         """
         if self._order is None or self._order_of != (table, table.rows_version):
             if self.tie_break.kind == "random":

@@ -29,7 +29,10 @@ def inputs_of(table: NodeTable, profile: Profile, pod: PodClass) -> Inputs:
 
 
 def lasting_inputs_of(table: NodeTable, profile: Profile, pod: PodClass) -> Inputs:
-    """Return the inputs of a finding that is completed by calls of Filter on the current state."""
+    """Return the inputs of a finding in which Filter is still called for each pod.
+
+    The plugins' state that only these calls read is not among them (`FilterPlugin.runs_per_pod`).
+    """
     return table.node_version, profile.prefilter_state_version(pod)
 
 
@@ -48,7 +51,10 @@ class Validity:
     def holds(
         self, table: NodeTable, profile: Profile, plugins: Iterable[Plugin], pod: PodClass
     ) -> bool:
-        """Whether no pod that affects `plugins` was added or removed since; inputs are equal."""
+        """Whether no pod that affects the answers of `plugins` was added or removed since.
+
+        The caller has compared the inputs.
+        """
         columns, unaffected = table.columns, self.unaffected_by
         key_of = profile.effect_key
         # The latest change of each class, the newest first.

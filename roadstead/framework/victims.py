@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-_LIFT = 2**31
-"""Added to each priority in a sum: the lowest possible priority, -2**31, then counts as 0."""
+_MINUS_LOWEST_PRIORITY = 2**31
+"""Added to each priority in a sum, so that the lowest possible priority, -2**31, counts as 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +45,8 @@ class Candidate:
         starts = (each.started_s for each in self.victims if each.priority == highest)
         # A victim without a known start counts as started after all others.
         earliest = min(math.inf if each is None else each for each in starts)
-        lifted = sum(priorities) + _LIFT * len(priorities)
-        loss = (self.violations, priorities[0], lifted, len(priorities), -earliest)
+        priority_sum = sum(priorities) + _MINUS_LOWEST_PRIORITY * len(priorities)
+        loss = (self.violations, priorities[0], priority_sum, len(priorities), -earliest)
         object.__setattr__(self, "loss", loss)
 
 
@@ -68,9 +68,10 @@ class DryRunResult:
     """The result of a dry run.
 
     candidates: in the order in which they were found. nodes: how many nodes were refused, and
-    reasons: how many of them for each reason; both only if there is no candidate. waits: the pod
-    has preempted before, and victims still have to leave. errors: failures, if no candidate was
-    found. none_left: candidates were found, but extenders refused them all.
+    reasons: how many of them for each reason; both only if there is no candidate. waits: no dry run
+    was made: the pod has preempted before, and its victims still terminate on its nominated node.
+    errors: failures, if no candidate was
+    found. refused_by_extenders: candidates were found, but extenders refused them all.
     """
 
     candidates: tuple[Candidate, ...] = ()
@@ -78,7 +79,7 @@ class DryRunResult:
     reasons: tuple[tuple[str, int], ...] = ()
     waits: bool = False
     errors: tuple[str, ...] = ()
-    none_left: bool = False
+    refused_by_extenders: bool = False
 
 
 def are_enough(clean: int, violating: int, size: int) -> bool:
@@ -92,8 +93,8 @@ def are_enough(clean: int, violating: int, size: int) -> bool:
 def shortlist(candidates: Sequence[Candidate], size: int) -> tuple[Candidate, ...]:
     """Return the first candidates, until `size` are found and one of them violates no budget.
 
-    At most `size` candidates that violate a budget are kept. A candidate that is dropped from a
-    part of the candidates would also be dropped from all of them, so parts can be shortened first.
+    At most `size` candidates that violate a budget are included. Lists of candidates, in order, may
+    each be shortened before they are joined and shortened again: the result is the same.
     Upstream: pkg/scheduler/framework/preemption/preemption.go (DryRunPreemption).
     """
     if not size:

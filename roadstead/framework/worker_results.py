@@ -2,8 +2,8 @@
 
 A worker is an actor that evaluates a part of the nodes for the schedulers.
 
-worker's columns ──► WorkerResults ──► Evaluation uses them in place of a call over all rows
-                       └── rows that changed since, or that no worker answered: called here
+answers of workers ──► WorkerResults ──► Evaluation uses them in place of a call over all rows
+                           └── rows that changed since, or that no worker answered: called here
 """
 
 from __future__ import annotations

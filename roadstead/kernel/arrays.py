@@ -24,15 +24,14 @@ INFEASIBLE = -(2**31)
 """Total of a row that is not feasible for the class."""
 
 BUCKETS = 1 << BUCKET_BITS
-"""Number of buckets. A bucket is a range of consecutive positions (`RowArrays`) whose highest total
-is stored, so that the best row is found without reading all rows."""
+"""Number of buckets: ranges of positions (`RowArrays`) of which the highest total is stored."""
 
 BLOCK = 64
-"""Number of consecutive buckets whose highest total is stored, too."""
+"""Number of buckets in a block, whose highest total is stored, too."""
 
 FEW_TIES = 64
-"""From this number of tied rows on, buckets are read in the order of the tie-break, up to the first
-one that contains a tied row; with fewer, all buckets that contain one are compared."""
+"""If at least so many rows are tied, buckets are read in the order of the tie-break up to the first
+one with a tied row, which comes soon. If fewer are, all buckets with a tied row are compared."""
 
 END = -1
 """Padding after the entries of a list."""
@@ -43,8 +42,8 @@ cache."""
 
 DONE, NO_TOTALS, RESULTS_CHANGED, NEEDS_NORMALIZATION, NO_FEASIBLE_ROW = 0, 1, 2, 3, 4
 """Why `decide_pods` returned: all pods are decided; a class has no totals yet; a placement may have
-changed a class's results on rows other than its own; normalized scores must be computed for the
-normalization groups (`Totals`) that have feasible rows now; no row is feasible."""
+changed a class's results on rows other than its own; scores must be normalized again, since other
+normalization groups (`Totals`) have feasible rows than before; no row is feasible."""
 
 
 class RowArrays(NamedTuple):

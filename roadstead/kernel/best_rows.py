@@ -45,7 +45,8 @@ def no_lists(classes: int, row_arrays: RowArrays) -> Lists:
 def lay_out(best: BestRows, list_of_class: I64, row_arrays: RowArrays, placements: int) -> Lists:
     """Return the arrays of lists.
 
-    list_of_class: int64[class of the kernel]. placements: maximum number of rows that will change.
+    list_of_class: int64[class of the kernel]. placements: maximum number of placements; each
+    changes a row.
     """
     excluded = len(best.excluded)
     changed_rows = np.zeros(excluded + placements, np.int64)

@@ -2,8 +2,9 @@
 
 A fleet has a few zones and tens of thousands of nodes: constraints are computed once per zone. If
 each row is a domain of its own (hostname), rows with the same number of pods in their domain are
-equal; a row that gets a pod moves to another cell (docs/decisions/0037). For counters, counter sets
-and slots see `counter_arrays.py`.
+equal; a row that gets a pod moves to another cell (docs/decisions/0037). The cells of one counter
+set (the counters of a class) are a *cell set*. For counters, counter sets, slots and scored rows
+see `counter_arrays.py`.
 """
 
 from __future__ import annotations
@@ -63,7 +64,8 @@ class CellChooser:
     def __init__(self, group_of_row: I32, row_at: Rows) -> None:
         """group_of_row: int32[static_index, row]. row_at: int64[position]."""
         self._group_of_row, self._row_at = group_of_row, row_at
-        self._pods_seen: Counter[_Pair] = Counter()
+        # Number of pods so far, and the pairs that get cells, in order.
+        self._pods_of: Counter[_Pair] = Counter()
         self._chosen: dict[_Pair, None] = {}
 
     def prepare(self, counters: CounterArrays, classes: I64) -> CounterArrays:
@@ -75,15 +77,15 @@ class CellChooser:
         max_chosen, before = max(1, MAX_STORED // len(self._row_at)), len(self._chosen)
         for c in np.flatnonzero(pods_of_class).tolist():
             pair = _pair(counters, c)
-            self._pods_seen[pair] += int(pods_of_class[c])
-            if self._pods_seen[pair] >= MIN_PODS and len(self._chosen) < max_chosen:
+            self._pods_of[pair] += int(pods_of_class[c])
+            if self._pods_of[pair] >= MIN_PODS and len(self._chosen) < max_chosen:
                 self._chosen[pair] = None
         return self._with_cells(counters) if len(self._chosen) > before else counters
 
     def _with_cells(self, counters: CounterArrays) -> CounterArrays:
         group_of_row = self._group_of_row
-        tried = {pair: _cell_set(counters, *pair, group_of_row[pair[1]]) for pair in self._chosen}
-        cell_sets = {pair: cell_set for pair, cell_set in tried.items() if cell_set is not None}
+        built = {pair: _cell_set(counters, *pair, group_of_row[pair[1]]) for pair in self._chosen}
+        cell_sets = {pair: cell_set for pair, cell_set in built.items() if cell_set is not None}
         index_of = {pair: index for index, pair in enumerate(cell_sets)}
         classes = range(len(counters.set_of_class))
         cell_set_of_class = [index_of.get(_pair(counters, c), -1) for c in classes]

@@ -15,7 +15,9 @@ from typing import IO
 
 from roadstead.isolation import PACKAGE_PARENT, child_environment, python_command
 
-MODULE, TOTALS = "roadstead.kernel", "totals"
+MODULE = "roadstead.kernel"
+TOTALS = "totals"
+"""Argument of a compilation of the code for totals only (`compiled_build`, lists)."""
 
 AS_CHILD = "--as-child"
 """Argument of a compilation that ends with its parent."""

@@ -184,8 +184,8 @@ def _why_undecided(
 ) -> int:
     """Return why the next pod of a class cannot be decided yet; DONE if it can.
 
-    normalizes_itself: the decision is normalized over fewer rows than all feasible ones, and checks
-    that itself (`decide_by_counters`, `_best_sampled`).
+    normalizes_itself: scores are normalized over other rows than all feasible ones of the class, so
+    `decide_by_counters` or `_best_sampled` finds whether they must be normalized again.
     """
     if totals.results_changed[c]:
         return RESULTS_CHANGED

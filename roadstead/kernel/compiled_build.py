@@ -13,8 +13,8 @@ from roadstead.kernel.arrays import BLOCK, BUCKETS, CHUNK, INFEASIBLE, Chunk, Ro
 from roadstead.kernel.jit import compiled, inlined, internal
 from roadstead.kernel.lowering.compiled_lowerings import (
     LARGEST,
+    are_requests_exact,
     evaluate_chunk,
-    is_small,
     mark_used_resources,
 )
 from roadstead.kernel.lowering.lowerings import ClassArrays
@@ -29,7 +29,7 @@ FEW_GROUPS = 8
 
 @inlined
 def _copy(table: RowArrays, rows: I64, chunk: Chunk) -> bool:
-    """Copy the amounts of some rows to a chunk; return whether float64 is exact for all amounts."""
+    """Copy the amounts of some rows to a chunk; return whether float64 is exact for all of them."""
     largest = 0
     for resource in range(chunk.capacity.shape[0]):
         if not chunk.used_resources[resource]:
@@ -120,10 +120,10 @@ def build(
     mark_used_resources(class_arrays, classes, chunk)
     for start in range(0, rows.shape[0], CHUNK):
         chunk_rows = rows[start : start + CHUNK]
-        are_small = _copy(table, chunk_rows, chunk)
+        are_amounts_exact = _copy(table, chunk_rows, chunk)
         for c in classes:
             out = totals.total[c, start : start + CHUNK]
-            is_exact = are_small and is_small(class_arrays, c)
+            is_exact = are_amounts_exact and are_requests_exact(class_arrays, c)
             evaluate_chunk(table, class_arrays, totals, c, start, chunk_rows, chunk, is_exact, out)
     for c in classes:
         group_at = totals.group_at[class_arrays.static_index[c]]

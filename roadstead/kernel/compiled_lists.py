@@ -85,8 +85,8 @@ def decide_listed(
     evaluate(table, class_arrays, totals, c, lists.changed_rows[:count], current)
     evaluate(lists.former_rows, class_arrays, totals, c, lists.indices[: count - excluded], former)
     summary = lists.summary[index]
-    # So that counts are those of all rows: subtract the changed rows that the list counted, by
-    # their former totals, and add all changed rows by their current ones.
+    # The summary has the numbers of rows when the list was made. To get the current numbers,
+    # subtract the changed rows by their former totals, and add them by their current ones.
     feasible, equal = summary[FEASIBLE], summary[TIED]
     for position in range(count - excluded):
         feasible -= former[position] != INFEASIBLE

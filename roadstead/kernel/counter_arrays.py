@@ -2,8 +2,10 @@
 
 A *counter* is a table of counts by topology domain: for one spread constraint, or for one topology
 key and one family of inter-pod affinity terms (as required anti-affinity of placed pods). A
-*counter set* is a list of counters, shared by all classes that have equal ones. A placed pod adds
-to counters according to its *pod profile*: namespace, labels and terms.
+*counter set* is a list of counters, shared by all classes that have equal ones; a counter's number
+in it is its *slot*. A placed pod adds to counters according to its *pod profile*: namespace, labels
+and terms. Rows are *scored* by spread constraints if they have all their topology keys, where
+upstream requires that.
 """
 
 from __future__ import annotations
@@ -93,7 +95,7 @@ class CounterArrays(NamedTuple):
     `_count_domains` last counted a domain. lowest: int64[counter, 3], of a hard constraint,
     with the columns LOWEST, AT_LOWEST and DOMAIN_COUNT.
     Per counter set: set_begin: int64[set + 1], its first counter; scored_mask: int64[set], the
-    mask of scored rows: those with all keys; matches_itself: bool[set], whether its pods match
+    mask of scored rows; matches_itself: bool[set], whether its pods match
     their own required affinity.
     Per class: set_of_class (-1 for none), pod_profile, static_index (index of its static scores):
     int64[class]; weights: int64[class, 2], of the spread and the affinity score, 0 for no score;
@@ -165,8 +167,8 @@ class TermCounter:
 class ClassCounters:
     """The counters that some classes share, of which `pod_class` is one. scored_rows: None for all.
 
-    matches_itself: whether its pods match their own required affinity. adds: one function per
-    plugin: class of a placed pod → what the pod adds, as (index in `counters`, amount).
+    matches_itself: whether its pods match their own required affinity. additions_of: one function
+    per plugin: class of a placed pod → what the pod adds, as (index in `counters`, amount).
     """
 
     pod_class: PodClass
@@ -175,4 +177,6 @@ class ClassCounters:
     matches_itself: bool = False
     spread_weight: int = 0
     affinity_weight: int = 0
-    adds: list[Callable[[PodClass], Iterable[tuple[int, int]]]] = field(default_factory=list)
+    additions_of: list[Callable[[PodClass], Iterable[tuple[int, int]]]] = field(
+        default_factory=list
+    )

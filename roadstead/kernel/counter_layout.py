@@ -252,11 +252,11 @@ def _additions(sets: Sequence[ClassCounters], pods: Sequence[PodClass]) -> tuple
     additions: list[tuple[int, int]] = []
     starts = [0]
     for pod in pods:
-        # The index of the set's first counter: `adds` counts from 0 within the set.
+        # The index of the set's first counter: `additions_of` counts from 0 within the set.
         first = 0
         for each in sets:
-            for adds in each.adds:
-                additions += [(first + counter, amount) for counter, amount in adds(pod)]
+            for additions_of in each.additions_of:
+                additions += [(first + counter, amount) for counter, amount in additions_of(pod)]
             first += len(each.counters)
         starts.append(len(additions))
     return np.array(additions, dtype=np.int64).reshape(-1, 2), starts

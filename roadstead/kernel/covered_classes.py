@@ -94,9 +94,9 @@ class CoveredClass(NamedTuple):
 
     @property
     def has_independent_rows(self) -> bool:
-        """Whether a total depends only on the pod and the row, if the class has no counters.
+        """Whether the total of a row depends only on the pod and this row; counters are ignored.
 
-        With one normalization group, all rows have the same normalized score.
+        So there must be one normalization group: all rows then have the same normalized score.
         """
         kernel_class = self.kernel_class
         depends_on_more = (

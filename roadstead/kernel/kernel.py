@@ -48,7 +48,7 @@ BUILD_MAX = 64
 
 _NO_NODE = "no feasible node"
 _UNTIL_BATCH_ENDS = (_NO_NODE, OUT_OF_RANGE, INEXACT_AMOUNTS)
-"""Reasons that hold for all later pods of a class in a batch: placements only use up resources."""
+"""Reasons in `_why_not` that hold until `begin_batch`, since placements only use up resources."""
 
 _STOP_REASONS = {RESULTS_CHANGED: "changed by a placement", NO_FEASIBLE_ROW: _NO_NODE}
 """By code that `decide_pods` returns: why it stopped before the last pod."""
@@ -80,19 +80,19 @@ class Kernel:
         self._pending: list[tuple[int, KernelPod]] = []
         self._lists: KernelLists | None = None
         self._shares_static = shares_static
-        examined = CoveredClasses(table, classes, shares_static=shares_static)
-        self._covered, self._why_not = examined.covered, examined.why_not
+        coverage = CoveredClasses(table, classes, shares_static=shares_static)
+        self._covered, self._why_not = coverage.covered, coverage.why_not
         # By the index of an evaluation: the version of the nodes whose facts its static scores
         # include, and the version of the plugins' state outside the table that its results include.
-        self._node_versions = dict.fromkeys(range(len(examined.evaluations)), table.node_version)
-        self._state_versions = {each.index: each.state_version for each in examined.evaluations}
+        self._node_versions = dict.fromkeys(range(len(coverage.evaluations)), table.node_version)
+        self._state_versions = {each.index: each.state_version for each in coverage.evaluations}
         self._by_index = list(self._covered.values())
         if self._by_index:
-            self._lay_out(examined, chooser)
+            self._lay_out(coverage, chooser)
 
-    def _lay_out(self, examined: CoveredClasses, chooser: Chooser) -> None:
+    def _lay_out(self, coverage: CoveredClasses, chooser: Chooser) -> None:
         """Create the arrays (`KernelArrays`), and the objects that read and write them."""
-        arrays = lay_out(self._table, examined, chooser)
+        arrays = lay_out(self._table, coverage, chooser)
         self._mirror, self._class_arrays = arrays.mirror, arrays.class_arrays
         self._totals, self._counters = arrays.totals, arrays.counters
         if arrays.too_many_counts:

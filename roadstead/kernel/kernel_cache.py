@@ -11,11 +11,17 @@ from roadstead.kernel.kernel import Kernel
 from roadstead.nodes.table import NodeTable
 
 MAX_REPEATED = 512
-"""Maximum number of classes of earlier batches in a new kernel; with more it has none of them."""
+"""Maximum number of recurring classes that a new kernel covers besides those of its batch.
+
+If there are more, it covers none of them.
+"""
 
 
 class KernelCache:
-    """Keep the last kernel. A class is unchanged as long as its inputs are the same objects."""
+    """Keep the last kernel. A class is unchanged as long as its inputs are the same objects.
+
+    _classes: those of the kernel. _repeated: signatures of those that several batches had.
+    """
 
     def __init__(self) -> None:
         self._kernel: Kernel | None = None
@@ -43,8 +49,8 @@ class KernelCache:
             return kernel
         repeated = self._repeated_classes() if built_for == self._built_for else {}
         self._repeated.intersection_update(repeated)
-        # Classes with the same counters across nodes use those of the first one. It must be a class
-        # of this batch: the counts of a class of an earlier batch are out of date.
+        # Classes of one counter set take its counts from the state of the first of them. So classes
+        # of this batch precede: the counts of a class of an earlier batch are out of date.
         self._classes = {**classes, **{s: each for s, each in repeated.items() if s not in classes}}
         self._built_for = built_for
         self._kernel = Kernel(code, table, self._classes, chooser)

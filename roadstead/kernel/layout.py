@@ -43,7 +43,7 @@ def lay_out(table: NodeTable, classes: CoveredClasses, chooser: Chooser) -> Kern
     """Return the arrays of a kernel that covers at least one class."""
     by_index, evaluations = list(classes.covered.values()), classes.evaluations
     static_scores = list(classes.static_scores.values())
-    lowered = [each.shared.lowering for each in by_index]
+    row_lowerings = [each.shared.lowering for each in by_index]
     pod_classes = [each.kernel_class.pod for each in by_index]
     profiles = [each.kernel_class.evaluation.profile for each in by_index]
     affected = affected_by(profiles, pod_classes)
@@ -52,7 +52,7 @@ def lay_out(table: NodeTable, classes: CoveredClasses, chooser: Chooser) -> Kern
     evaluation_of = np.array([each.shared.index for each in by_index], dtype=np.int64)
     static_index_of = np.array(static_index, dtype=np.int64)[evaluation_of]
     class_arrays, ports_in_use = lay_out_classes(
-        lowered, pod_classes, affected, static_index_of, evaluation_of
+        row_lowerings, pod_classes, affected, static_index_of, evaluation_of
     )
     mirror = Mirror(table, chooser, ports_in_use)
     row_at = mirror.row_arrays.row_at

@@ -42,7 +42,6 @@ class Mirror:
     def _bucket_starts(self, sort_keys: NDArray[np.uint64]) -> I64:
         """Return the first position of each bucket, and the end of the last one.
 
-        Buckets are parts of the rows in tie-break order, which are searched one by one.
         sort_keys: of the rows, ascending.
         """
         # Random keys are spread evenly, so that their upper bits determine the bucket.

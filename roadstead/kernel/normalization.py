@@ -23,7 +23,10 @@ OUT_OF_RANGE = "score out of range"
 
 
 class Normalization:
-    """Normalize the scores of the classes of one kernel. by_index: these classes, as of now."""
+    """Normalize the scores of the classes of one kernel.
+
+    by_index: these classes by their index; the kernel may replace one (`Kernel.replace`).
+    """
 
     def __init__(
         self,

@@ -28,11 +28,11 @@ class _Shape:
     """The entries of one shape. classes: by signature, the least recently used first.
 
     At first all entries have the first class, under keys that no pod has: the arrays of the kernel
-    have their final size from the start.
+    have their final size from the start. node_version: of the table at that time.
     """
 
-    def __init__(self, first_class: KernelClass) -> None:
-        self.first_class = first_class
+    def __init__(self, first_class: KernelClass, node_version: int) -> None:
+        self.first_class, self.node_version = first_class, node_version
         self.classes: OrderedDict[Hashable, KernelClass] = OrderedDict(
             ((self, entry), first_class) for entry in range(CLASSES_PER_SHAPE)
         )
@@ -65,18 +65,20 @@ class SinglePodKernel:
             self._shapes.clear()
         key, kernel = id(kernel_class.evaluation), self._kernel
         shape = self._shapes.get(key)
-        if (
-            shape is None
-            or kernel is None
-            or not shape.first_class.is_same(kernel_class)
-            or not kernel.update_static_scores(next(iter(shape.classes)))
-        ):
-            if kernel_class.reads_other_nodes:
-                # The next placement changes the class's results: the kernel would decide one pod.
+        is_known = shape is not None and shape.first_class.is_same(kernel_class)
+        if shape is not None and kernel is not None and is_known:
+            self._shapes.move_to_end(key)
+            first = next(iter(shape.classes))
+            # A new kernel would not cover it, either, and all shapes would be laid out again.
+            if not kernel.covers(first) and shape.node_version == table.node_version:
+                return None
+            is_known = kernel.update_static_scores(first)
+        if shape is None or kernel is None or not is_known:
+            # The next placement changes results that read other nodes: the kernel would decide one
+            # pod. A class with a large amount is not covered, but others of its shape may be.
+            if kernel_class.reads_other_nodes or kernel_class.pod.is_large:
                 return None
             shape, kernel = self._with_shape(code, table, kernel_class, chooser)
-        else:
-            self._shapes.move_to_end(key)
         if signature not in shape.classes:
             oldest = next(iter(shape.classes))
             if not kernel.replace(oldest, signature, kernel_class):
@@ -100,7 +102,7 @@ class SinglePodKernel:
                 del self._shapes[key]
         while len(self._shapes) >= MAX_SHAPES:
             self._shapes.popitem(last=False)
-        shape = self._shapes[id(kernel_class.evaluation)] = _Shape(kernel_class)
+        shape = self._shapes[id(kernel_class.evaluation)] = _Shape(kernel_class, table.node_version)
         shapes = self._shapes.values()
         classes = {name: each for one in shapes for name, each in one.classes.items()}
         self._kernel = Kernel(code, table, classes, chooser, shares_static=False)

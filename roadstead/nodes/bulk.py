@@ -1,4 +1,8 @@
-"""Bulk insertion of nodes: columns are written class by class, not node by node."""
+"""Bulk insertion of nodes: columns are written class by class, not node by node.
+
+A class here is the facts that several nodes share: all but the name, which `NAME_PLACEHOLDER`
+replaces in labels (`class_of_node`).
+"""
 
 from __future__ import annotations
 
@@ -12,10 +16,7 @@ from roadstead.nodes.pods_on_row import NO_PODS
 
 
 def write_nodes(columns: Columns, nodes: NodeList) -> list[str]:
-    """Append rows without pods and return each node's zone; the table sets arrival and version.
-
-    A class here is the facts that several nodes share, all but their names.
-    """
+    """Append rows without pods and return each node's zone; the table sets arrival and version."""
     classes, of_class = _used_classes(nodes)
     start, stop = columns.size, columns.size + len(nodes)
     columns.fit_rows(stop)

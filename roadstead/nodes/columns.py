@@ -20,7 +20,7 @@ PortSet = tuple[tuple[HostPort, int], ...]
 """A node's ports in use: sorted (port, number of pods that use it)."""
 
 UP_TO_DATE = int(np.iinfo(np.int64).max)
-"""`snapshot_at` of a row whose snapshot includes every node, also future ones."""
+"""`Columns.snapshot_at` of a row that has no snapshot: its data is never outdated."""
 
 _START_CAPACITY = 16
 
@@ -51,15 +51,15 @@ class Columns:
         image_sets, port_sets. labels: column by label key, see `label`.
     arrival: int64[capacity], position of the node in the order of arrival in the cluster.
     facts: per row, the node or its class (see `node`). pods: number of pods of each class.
-    name_hash: uint64[capacity], computed on first use for the rows from `_hashed` on.
-    version: int64[capacity], the table version of the row's last change; facts_version: of the last
-        change of its node's own facts. node_version: of the last change of any node's facts, or of
-        the set of nodes.
+    name_hash: uint64[capacity]. The hashes of the rows from `_hashed` on are computed on next use.
+    version: int64[capacity], the table's version after the row's last change. facts_version:
+        int64[capacity], after the last change of its node's facts (not pods). node_version: after
+        the last change of any node's facts or of the set of nodes.
     class_counts: class → number of its pods on all rows. changes: number of changes of these
         counts; class_changed: class → the number of its last change, in ascending order.
-    snapshot_at: int64[capacity], how many nodes had arrived at the row's last snapshot;
-        first_snapshot_at: at the first snapshot of the table. snapshot_version: int64[capacity],
-        the row's version at its last snapshot (`roadstead.nodes.snapshots`).
+    snapshot_at: int64[capacity], how many nodes had arrived in the cluster by the row's last
+        snapshot. first_snapshot_at: the same for the first snapshot of any row. snapshot_version:
+        int64[capacity], the row's version at its last snapshot (`roadstead.nodes.snapshots`).
     """
 
     __slots__ = (
@@ -117,7 +117,7 @@ class Columns:
 
     @property
     def name_hash(self) -> NDArray[np.uint64]:
-        """Hashes of names: uint64[capacity], computed here for the rows that were added since."""
+        """Hashes of names: uint64[capacity]; computes those of rows added since the last use."""
         new = self.names[self._hashed : self.size]
         if new:
             self._name_hash[self._hashed : self.size] = name_hashes(new)
@@ -126,7 +126,7 @@ class Columns:
 
     def set_hashes(self, hashes: NDArray[np.uint64]) -> None:
         """Set the hashes of all rows."""
-        assert len(self.name_hash) >= len(hashes), "rows have no room yet"
+        assert self.capacity >= len(hashes), "rows have no room yet"
         self._name_hash[: len(hashes)] = hashes
         self._hashed = len(hashes)
 

@@ -18,13 +18,13 @@ from roadstead.nodes.interning import CodeInterner
 MISSING = -1
 """The node lacks the key."""
 OWN = -2
-"""The value is the node's own name, which has no code yet: see `LabelColumn.encode_own_names`."""
+"""The value is the node's own name, which has no code yet (`LabelColumn.encode_own_names`)."""
 
 
 class LabelColumn:
     """Codes of one label key: int32[capacity], `MISSING` where the node lacks the key.
 
-    has_own: some rows may be `OWN`. In the columns that `Columns.label` returns, none are.
+    has_own: some rows may be `OWN`. `Columns.label` gives these their codes before it returns.
     """
 
     __slots__ = ("codes", "has_own", "values")
@@ -35,7 +35,7 @@ class LabelColumn:
         self.has_own = False
 
     def encode_own_names(self, names: list[str]) -> None:
-        """Assign codes to own names, before a selector reads them: most are never stored twice."""
+        """Replace `OWN` by codes of the names; only when a selector reads them, to save memory."""
         if not self.has_own:
             return
         rows = np.flatnonzero(self.codes == OWN)
@@ -94,7 +94,7 @@ def match_fields(term: NodeSelectorTerm, names: list[str]) -> NDArray[np.bool_]:
     for field in term.fields:
         # One look-up per node in a set: a DaemonSet names a node for each of its pods.
         hit = {name for name in field.values if field.matches_field(name)}
-        # The answer for all names that the field does not list, asked for one that no node has.
+        # The result for all names that the field does not list: that for a name of no node.
         miss = field.matches_field("\x00")
         values = set(field.values)
         wanted = [name in hit if name in values else miss for name in names]

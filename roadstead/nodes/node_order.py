@@ -4,9 +4,9 @@
     zone b: n2 n6         ──►   (first of each zone, second of each zone, …)
     zone c: n3
 
-Zones are in order of their first node, nodes of a zone in order of their arrival in it. The order
-is renewed when upstream renews its snapshot list, only if nodes were added or removed: a node that
-merely changed its zone keeps its place until then.
+Zones are in order of their first node, nodes of a zone in order of their arrival in it. As in
+upstream's snapshot, the order changes only when nodes are added or removed: a node that merely
+changed its zone keeps its place until then.
 
 Upstream: pkg/scheduler/backend/cache/node_tree.go and cache.go (UpdateSnapshot,
 updateNodeInfoSnapshotList).
@@ -22,7 +22,7 @@ class NodeTree:
     """Nodes by zone, as the keys of dictionaries in order; `version` grows with every change.
 
     Bulk additions, and single additions after them, are collected and applied when the order is
-    read or a node is removed: each node table has a tree, and most are never asked for the order.
+    read or a node is removed: each node table has a tree, and the order of most is never read.
     """
 
     __slots__ = ("_pending", "_zone_of", "_zones", "version")

@@ -41,18 +41,18 @@ class Partitioning:
         total = sum(map(len, by_zone.values()))
         # Rounded up, as in `assign`.
         fair_share = -(-total // len(self.sizes)) or 1
-        parts = [
+        chunks = [
             zone[at : at + fair_share]
             for zone in by_zone.values()
             for at in range(0, len(zone), fair_share)
         ]
-        parts.sort(key=lambda part: (-len(part), part[0].name))
+        chunks.sort(key=lambda chunk: (-len(chunk), chunk[0].name))
         assigned: list[list[NodeFacts]] = [[] for _ in self.sizes]
-        for part in parts:
+        for chunk in chunks:
             partition = self._smallest(range(len(self.sizes)))
-            for facts in part:
+            for facts in chunk:
                 self._put(facts, partition)
-            assigned[partition] += part
+            assigned[partition] += chunk
         return assigned
 
     def assign(self, facts: NodeFacts) -> int:

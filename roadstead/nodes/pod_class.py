@@ -27,8 +27,8 @@ _CodeOf = Callable[[str], int]
 class _SharedData:
     """The data that classes share if they differ only in the device claims that they name.
 
-    index: number of this object in its `PodClasses`. The other attributes are explained in
-    `PodClass`, below.
+    index: number of this object in its `PodClasses`, in order of first use. The other attributes
+    are explained in `PodClass`, below.
     """
 
     __slots__ = (
@@ -65,12 +65,12 @@ class PodClass:
     """The pods with equal facts.
 
     index: number of the class in its `PodClasses`, in order of first use.
-    facts: those of the pods. facts.claims_as names the one pod of a class with device claims, as
-        their owner and user.
-    shape: equal for classes that differ only in the amounts of their requests, but not in which of
-        them are 0.
-    effect_shape: like shape, but of the device claims only whether there are any: a key of the
-        pods' effects (`Profile.effect_key`).
+    facts: those of the pods. A class with device claims has one pod: facts.claims_as is its UID and
+        name, by which the claims name their owner and consumer.
+    shape: code of all facts but the requested amounts, of which only whether they are 0 counts.
+    effect_shape: code of the same facts without the device claims, of which only whether there are
+        any counts. Placed pods of one effect shape can change the same other pods' results
+        (`Profile.effect_key`).
     request_of: requested amount by resource, of the resources that nodes count.
     coded_requests: (code of a resource, amount) for each of `request_of`, without zero amounts.
     nonzero: cpu in milli-CPU and memory in bytes as scoring counts a pod on a node (upstream's

@@ -1,9 +1,9 @@
-"""The time of each row's last snapshot: upstream's node snapshots contain outdated data.
+"""The age of each row's last snapshot: upstream's node snapshots contain outdated data.
 
-At the start of a cycle upstream copies those nodes that changed since the last one. A copy's data
-about other nodes (how many of them have its images) is kept until its own node changes again.
-`arrived` counts the nodes that had arrived in the cluster by then. Where no snapshots are taken, as
-in the actors, every row is up to date.
+At the start of a cycle upstream copies those nodes that changed since the last cycle. A copy has
+data about other nodes, too: how many nodes have its images. Upstream updates this number only when
+the copied node itself changes. So a row records at its snapshot how many nodes had arrived in the
+cluster (`arrived`). Without snapshots, as in the actors, every row is up to date.
 Upstream: pkg/scheduler/backend/cache/cache.go (UpdateSnapshot).
 """
 
@@ -39,7 +39,7 @@ def is_behind(table: NodeTable, node_name: str, arrived: int) -> bool:
 
 
 def count_as_unchanged(table: NodeTable, node_names: Iterable[str]) -> None:
-    """Count the present state of rows as that of their last snapshot, as if never changed."""
+    """Count rows as unchanged since their last snapshot; the next one does not renew them."""
     rows = [table.row_of(name) for name in node_names]
     table.columns.snapshot_version[rows] = table.columns.version[rows]
 

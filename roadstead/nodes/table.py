@@ -41,12 +41,12 @@ class NodeTable(Table):
     `version` grows with every change. `node_version` grows when nodes (not pods) change: results
     computed from nodes' own facts are valid while it stays equal. `rows_version` grows when nodes
     are added or removed: while it stays equal, each row is of the same node, and
-    `facts_changed_since` returns the rows with other facts. `arrived` is the arrival of the next
-    node: in a table of all nodes, how many were ever added, removed ones included. tree: the nodes
+    `facts_changed_since` returns the rows with other facts. arrived: 1 + the arrival of the last
+    added node, which is the number of nodes ever added if the table has all nodes. tree: the nodes
     by zone, for the order of node search. residents: the pods on nodes, by UID. nominations: number
-    of nominated pods by node. Copies of rows have none of these three. ports_as_set: of a port, the
-    table records whether it is in use, as upstream's NodeInfo, not by how many pods. _row_of: by
-    name.
+    of nominated pods by node. In copies of rows, tree, residents and nominations are empty.
+    ports_as_set: of a port, the table records whether it is in use, as upstream's NodeInfo, not by
+    how many pods. _row_of: row by node name.
     """
 
     __slots__ = (
@@ -114,7 +114,10 @@ class NodeTable(Table):
         self.change_all_rows()
 
     def change_all_rows(self) -> None:
-        """Record that nodes were added, removed or changed in a way that no row's version shows."""
+        """Count every row as changed: nodes were added or removed, or rows moved.
+
+        Results that were computed with an earlier `rows_version` are computed again.
+        """
         self.columns.node_version = self.rows_version = self.version
         self._last_rows.clear()
 

@@ -1,11 +1,12 @@
 """The read interface of a node table for plugins: columns with one row per node.
 
-A `Table` shows all rows, or those of an index: `view(rows)` shows the same columns without a copy.
+A `Table` shows all rows of its columns or, as a view, some of them: `view(rows)` copies nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,8 @@ from roadstead.facts.taints import Taint
 from roadstead.nodes.columns import I32, I64, Bools, Columns, PortSet
 from roadstead.nodes.labels import match_requirement, match_term
 from roadstead.nodes.pod_class import PodClass
+
+Scalar = TypeVar("Scalar", bound=np.generic)
 
 Rows = NDArray[np.intp]
 """Rows of a table: int[k]."""
@@ -38,10 +41,8 @@ class Table:
         """Version of the nodes (not pods) of the columns; copies have their own."""
         return self.columns.node_version
 
-    def _int_column(self, column: I64) -> I64:
-        return column[: self.columns.size] if self._rows is None else column[self._rows]
-
-    def _codes(self, column: I32) -> I32:
+    def _shown(self, column: NDArray[Scalar]) -> NDArray[Scalar]:
+        """Return the values of the rows that this table shows."""
         return column[: self.columns.size] if self._rows is None else column[self._rows]
 
     @property
@@ -66,7 +67,7 @@ class Table:
     def _resource_column(self, matrix: I64, resource: int) -> I64:
         if resource >= len(matrix):
             return np.zeros(len(self), dtype=np.int64)
-        return self._int_column(matrix[resource])
+        return self._shown(matrix[resource])
 
     def resource_code(self, name: str) -> int:
         """Return the code of a resource name, the same in every table of the process."""
@@ -78,30 +79,28 @@ class Table:
 
     def nonzero_requested(self, resource: int) -> I64:
         """Return requests as scoring counts them, for cpu (0) and memory (1): int64[row]."""
-        return self._int_column(self.columns.nonzero_requested[resource])
+        return self._shown(self.columns.nonzero_requested[resource])
 
     @property
     def pod_count(self) -> I64:
-        return self._int_column(self.columns.pod_count)
+        return self._shown(self.columns.pod_count)
 
     @property
     def allocatable_pods(self) -> I64:
-        return self._int_column(self.columns.allocatable_pods)
+        return self._shown(self.columns.allocatable_pods)
 
     @property
     def unschedulable(self) -> Bools:
-        column = self.columns.unschedulable
-        return column[: self.columns.size] if self._rows is None else column[self._rows]
+        return self._shown(self.columns.unschedulable)
 
     @property
     def name_hashes(self) -> NDArray[np.uint64]:
-        column = self.columns.name_hash
-        return column[: self.columns.size] if self._rows is None else column[self._rows]
+        return self._shown(self.columns.name_hash)
 
     @property
     def zone_codes(self) -> I32:
         """Codes of `zones`: int32[row]."""
-        return self._codes(self.columns.zone)
+        return self._shown(self.columns.zone)
 
     @property
     def zones(self) -> list[str]:
@@ -110,7 +109,7 @@ class Table:
     @property
     def taint_codes(self) -> I32:
         """Codes of `taint_sets`: int32[row]."""
-        return self._codes(self.columns.taint_set)
+        return self._shown(self.columns.taint_set)
 
     @property
     def taint_sets(self) -> list[tuple[Taint, ...]]:
@@ -119,7 +118,7 @@ class Table:
     @property
     def image_codes(self) -> I32:
         """Codes of `image_sets`: int32[row]."""
-        return self._codes(self.columns.image_set)
+        return self._shown(self.columns.image_set)
 
     @property
     def image_sets(self) -> list[tuple[tuple[str, int], ...]]:
@@ -128,26 +127,30 @@ class Table:
     @property
     def arrivals(self) -> I64:
         """Position of each node in the order of arrival in the cluster: int64[row]."""
-        return self._int_column(self.columns.arrival)
+        return self._shown(self.columns.arrival)
 
     @property
     def snapshot_at(self) -> I64:
         """Number of nodes that had arrived at the row's last snapshot: int64[row]."""
-        return self._int_column(self.columns.snapshot_at)
+        return self._shown(self.columns.snapshot_at)
 
     @property
     def port_codes(self) -> I32:
         """Codes of `port_sets`: int32[row]."""
-        return self._codes(self.columns.port_set)
+        return self._shown(self.columns.port_set)
 
     @property
     def port_sets(self) -> list[PortSet]:
         return self.columns.port_sets.values
 
+    def label_codes(self, key: str) -> I32:
+        """Return the codes of a label key, -1 if the node lacks it: int32[row]."""
+        return self._shown(self.columns.label(key).codes)
+
     def match(self, requirement: Requirement) -> Bools:
         """Return which rows' labels satisfy a requirement: bool[row]."""
-        column = self.columns.label(requirement.key)
-        return match_requirement(requirement, column.values, self._codes(column.codes))
+        values = self.columns.label(requirement.key).values
+        return match_requirement(requirement, values, self.label_codes(requirement.key))
 
     def match_term(self, term: NodeSelectorTerm) -> Bools:
         """Return which rows satisfy a node selector term: bool[row]."""

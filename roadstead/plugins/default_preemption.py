@@ -12,7 +12,7 @@ Unschedulable are *helpful*: removing pods may help there.
 
 The dry run itself is in `roadstead.preemption`: the caller of the plugin makes it between
 `dry_run_size`, which says how many candidates it should find, and `post_filter`, which turns its
-result (`PostFilterView.tried`) into a nomination or into upstream's message.
+result (`PostFilterView.dry_run_result`) into a nomination or into upstream's message.
 
 Upstream: pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go and
 pkg/scheduler/framework/preemption/preemption.go.
@@ -84,26 +84,26 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
     def post_filter(self, pod: PodFacts, failed: PostFilterView) -> PostFilterResult:
         if pod.preemption_policy == "Never":
             return PostFilterResult(_NEVER)
-        wanted, helpful, tried = (
+        wanted, helpful, dry_run_result = (
             self.dry_run_size(pod, failed),
             self._count_helpful_nodes(failed),
             failed.tried,
         )
         if wanted is None:
             # Without a helpful node or a pod of lower priority, a dry run would find no victims.
-            tried = DryRunResult(nodes=helpful, reasons=((NO_VICTIMS, helpful),))
-        if tried is None:
+            dry_run_result = DryRunResult(nodes=helpful, reasons=((NO_VICTIMS, helpful),))
+        if dry_run_result is None:
             # A dry run is wanted, and the caller made none.
             raise UnsupportedError(self.name, "", f"spec.priority: {pod.priority}")
-        if not tried.candidates:
-            return _no_candidate(failed.node_count, tried)
+        if not dry_run_result.candidates:
+            return _no_candidate(failed.node_count, dry_run_result)
         # All candidates with the smallest loss: upstream would choose any of them.
-        equals = best(tried.candidates)
+        equals = best(dry_run_result.candidates)
         node = failed.pick([each.node_name for each in equals])
         return PostFilterResult(
             SUCCESS,
             node,
-            candidates=tried.candidates,
+            candidates=dry_run_result.candidates,
             acceptable=tuple(each.node_name for each in equals),
             # A dry run for as many candidates as there are helpful nodes tries all of them.
             exhaustive=wanted is None or wanted >= helpful,
@@ -120,17 +120,17 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
         return (pod.priority, pod.preemption_policy)
 
 
-def _no_candidate(nodes: int, tried: DryRunResult) -> PostFilterResult:
-    if tried.waits:
+def _no_candidate(nodes: int, dry_run_result: DryRunResult) -> PostFilterResult:
+    if dry_run_result.waits:
         return PostFilterResult(_WAITS)
-    if tried.none_left:
+    if dry_run_result.refused_by_extenders:
         return PostFilterResult(_NONE_LEFT)
-    if tried.errors:
-        joined = ", ".join(tried.errors)
-        text = joined if len(tried.errors) == 1 else f"[{joined}]"
+    if dry_run_result.errors:
+        joined = ", ".join(dry_run_result.errors)
+        text = joined if len(dry_run_result.errors) == 1 else f"[{joined}]"
         return PostFilterResult(error(f"preemption: {text}"))
-    counts = Counter(dict(tried.reasons))
-    counts[NOT_HELPFUL] += nodes - tried.nodes
+    counts = Counter(dict(dry_run_result.reasons))
+    counts[NOT_HELPFUL] += nodes - dry_run_result.nodes
     reasons = sorted(f"{count} {reason}" for reason, count in counts.items() if count)
     text = f"preemption: 0/{nodes} nodes are available: {', '.join(reasons)}."
     return PostFilterResult(unschedulable(text), nominated_node="")

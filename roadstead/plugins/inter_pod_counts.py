@@ -182,8 +182,7 @@ class InterPodCounts:
 
 def values_and_codes(table: Table, key: str) -> tuple[CodeInterner[str], I32]:
     """Return a label key's values and each row's code: int32[row], -1 if the node lacks it."""
-    column = table.columns.label(key)
-    return column.values, table._codes(column.codes)
+    return table.columns.label(key).values, table.label_codes(key)
 
 
 def by_topology(table: Table, vectors: Mapping[CounterKey, I64], family: Family) -> ByTopology:

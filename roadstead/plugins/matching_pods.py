@@ -29,7 +29,7 @@ MAX_SELECTORS = 256
 
 def label_codes(table: Table, key: str) -> I32:
     """Return the codes of a label key: int32[row], -1 if a node lacks it."""
-    return table._codes(table.columns.label(key).codes)
+    return table.label_codes(key)
 
 
 def with_all_keys(spreads: Iterable[Spread], table: Table) -> Bools:

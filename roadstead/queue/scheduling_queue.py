@@ -126,6 +126,8 @@ class SchedulingQueue:
             # Before `core.add`, which would treat the change as "any event".
             old = self.core.facts_of(identity.uid)
             if old is not None and old != facts:
+                if group_key(facts) is None:
+                    self._members.remove(identity.uid)
                 events = pod_change_events(old, facts, is_assigned=False)
                 self.core.update(identity, facts, now_s, events)
         answer = self.core.add(valid, now_s)

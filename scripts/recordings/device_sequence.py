@@ -169,7 +169,7 @@ class DeviceReplay:
     def _schedule(self, pod: PodInCycle, step: Json, *, is_held: bool) -> list[str]:
         if pod.key in self._bound or pod.key in self._held:
             return differing({"already": True}, step)
-        explained = self._path.explain(pod).as_expected()
+        explained = self._path.explain(pod).as_recorded()
         found = _differences_of_nodes(explained, step)
         if step.get("panic"):
             return found

@@ -95,7 +95,7 @@ def _replay_explained(
     path: DecisionPath, pod: PodInCycle, entry: Json, where: str, result: RecordingResult
 ) -> None:
     try:
-        ours = path.explain(pod).as_expected()
+        ours = path.explain(pod).as_recorded()
         found = differences(ours, entry)
         if not waits_for_post_filter(ours):
             found += _decided_otherwise(path, pod, entry)
@@ -112,7 +112,7 @@ def _replay_claims(
 ) -> None:
     """Replay a pod of the suite `dra`: explain it, allocate on nodes, and schedule it."""
     try:
-        ours = path.explain(pod).as_expected()
+        ours = path.explain(pod).as_recorded()
         found = entry_differences(ours, entry)
         if not has_panic(entry):
             found += [*allocation_differences(path, pod, entry), *_decided_claims(path, pod, entry)]

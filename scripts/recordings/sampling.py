@@ -51,13 +51,13 @@ class WatchedSearch(NodeSearch):
     ) -> SearchResult:
         result = super().search(profile, pod, order, found)
         name_of = dict(zip(order.arrivals.tolist(), order.nodes, strict=True))
-        seen = result.found_nodes.seen
+        evaluated = result.found_nodes.evaluated
         considered = len(order.nodes) if found.considered is None else len(found.considered)
         self.samples[pod.key] = Search(
             order=tuple(node.name for node in order.nodes),
             start=self.start,
             next_start=result.next_start,
-            evaluated=considered if seen is None else len(seen),
+            evaluated=considered if evaluated is None else len(evaluated),
             visited=tuple(name_of[each].name for each in result.found_nodes.remaining.tolist()),
         )
         return result

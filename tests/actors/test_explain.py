@@ -70,7 +70,7 @@ def test_explaining_after_a_run_agrees_with_one_table(name):
 
     found = explained(inputs, facts)
 
-    assert found.as_expected() == expected.as_expected()
+    assert found.as_recorded() == expected.as_recorded()
     assert found.names == expected.names
     assert found.message == expected.message
 
@@ -83,13 +83,13 @@ def test_any_number_of_workers_gives_one_explanation(workers):
 
     found = explained(inputs, facts, workers=workers)
 
-    assert found.as_expected() == plainly_explained(inputs, facts).as_expected()
+    assert found.as_recorded() == plainly_explained(inputs, facts).as_recorded()
 
 
 def test_explaining_places_nothing():
     inputs = inputs_of([node("n1")], pods_of("p"))
 
-    found = [explained(inputs, pod(cpu=4000)).as_expected() for _ in range(2)]
+    found = [explained(inputs, pod(cpu=4000)).as_recorded() for _ in range(2)]
 
     assert found[0] == found[1]
     assert found[0]["message"].startswith("0/1 nodes are available: 1 Insufficient cpu")
@@ -134,8 +134,8 @@ def test_pending_pods_are_explained_as_if_each_were_alone():
 
     assert [each.pods for each in found] == [(each,) for each in pods]
     for (_, facts), each in zip(pods, found, strict=True):
-        alone = explained(inputs, facts).as_expected()
-        assert each.explanation.as_expected() == {**alone, "pod": each.explanation.pod_key}
+        alone = explained(inputs, facts).as_recorded()
+        assert each.explanation.as_recorded() == {**alone, "pod": each.explanation.pod_key}
 
 
 def test_pods_with_the_same_facts_are_explained_once():

@@ -187,7 +187,7 @@ def test_an_explanation_includes_the_extender():
 
         explanation = ActorLauncher().explain(fleet(2), how, asked, lambda progress: None)
 
-    entry = explanation.as_expected()
+    entry = explanation.as_recorded()
     assert entry["filterStatuses"] == [
         {"code": "Unschedulable", "plugin": "Extender", "reasons": ["a third"]}
     ]

@@ -135,9 +135,11 @@ def test_a_sample_equals_upstreams_and_starts_where_upstream_ended(search, nomin
     sampled = {considered[i] for i in failed} | ({place} if place is not None else set())
     assert stays(result) == [considered[i] for i in mine]
     assert result.next_start == (start + len(mine) + len(sampled)) % count
-    seen = result.found_nodes.seen
-    if seen is not None:
-        assert set(seen.tolist()) == {i + 10 for i in sampled} | {considered[i] + 10 for i in mine}
+    evaluated = result.found_nodes.evaluated
+    if evaluated is not None:
+        assert set(evaluated.tolist()) == {i + 10 for i in sampled} | {
+            considered[i] + 10 for i in mine
+        }
 
 
 def test_without_scoring_the_first_feasible_node_is_enough():

@@ -142,7 +142,7 @@ def test_an_explanation_names_the_only_node_as_chosen(path_name):
     assert explained.cycle_error == ""
     assert explained.score_error == WORDS[Unprepared]
     # The recordings score single nodes, too.
-    assert explained.as_expected()["cycleError"] == WORDS[Unprepared]
+    assert explained.as_recorded()["cycleError"] == WORDS[Unprepared]
 
 
 @pytest.mark.parametrize("path_name", PATHS)
@@ -159,12 +159,12 @@ def test_an_explanation_has_no_refusals_if_no_node_refuses(path_name):
     path = fleet(path_name, Unprepared, "n1", "n2")
     asked = path.prepare(PodIdentity("u", "default", "p"), pod(cpu=600))
 
-    entry = path.explain(asked).as_expected()
+    entry = path.explain(asked).as_recorded()
     assert entry["filter"] == [0, 0]
     assert "filterStatuses" not in entry
 
     path.add_pod("n1", pod(cpu=600))
-    assert len(path.explain(asked).as_expected()["filterStatuses"]) == 1
+    assert len(path.explain(asked).as_recorded()["filterStatuses"]) == 1
 
 
 class NamesOne(PreFilterPlugin):
@@ -227,7 +227,7 @@ def test_a_nominated_node_is_evaluated_before_all_others_and_alone(path_name, ki
     decision = decided(path, facts)
 
     assert (decision.node_name, decision.error, decision.feasible) == ("n2", "", 1)
-    assert explained.as_expected()["nominatedFits"] is True
+    assert explained.as_recorded()["nominatedFits"] is True
     assert explained.best == ["n2"]
 
 

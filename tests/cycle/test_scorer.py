@@ -304,4 +304,6 @@ def test_touched_returns_none_for_forgotten_changes():
     touched.note(5, None)
     assert touched.since(4) is None
     assert touched.since(5) == set()
+    touched.note(6, ["c"])
+    assert (touched.since(4), touched.since(5)) == (None, {"c"})
     assert ChangedNodes(unknown_up_to=5).since(4) is None

@@ -180,7 +180,7 @@ def test_a_failing_extender_fails_the_cycle():
     assert world.decide_alone([pod(cpu=100)])[0][-1] == "no licence"
     assert world.decide_together([pod(cpu=100)])[0][-1] == "no licence"
     for explained in world.explained(pod(cpu=100)):
-        assert explained.as_expected()["cycleError"] == "no licence"
+        assert explained.as_recorded()["cycleError"] == "no licence"
 
 
 def test_extenders_scores_decide_and_are_explained():
@@ -196,7 +196,7 @@ def test_extenders_scores_decide_and_are_explained():
     assert decided[1] == "n2"
     assert decided[3] > 10_000
     for explained in world.explained(pod(cpu=100)):
-        explanation = explained.as_expected()
+        explanation = explained.as_recorded()
         line = explanation["scores"][-1]
         assert explanation["best"] == ["n2"]
         assert (line["plugin"], line["raw"]) == ("Extender", [0, 0, 10_000])
@@ -216,7 +216,7 @@ def test_without_scores_each_node_has_a_total_of_one():
     assert decided[3] == 1
     assert world.decide_together([pod(cpu=100)])[0][3] == 1
     for explained in world.explained(pod(cpu=100)):
-        explanation = explained.as_expected()
+        explanation = explained.as_recorded()
         assert (explanation["total"], explanation["bestTotal"], explanation["scores"]) == (
             [1, 1, 1],
             1,
@@ -239,7 +239,7 @@ def test_extenders_scores_alone_decide_and_are_explained():
 
     assert (decided[1], decided[3]) == ("n2", 100)
     for explained in world.explained(pod(cpu=100)):
-        explanation = explained.as_expected()
+        explanation = explained.as_recorded()
         assert (explanation["best"], explanation["total"]) == (["n2"], [0, 30, 100])
         assert [line["plugin"] for line in explanation["scores"]] == ["Extender"]
 

@@ -242,6 +242,19 @@ def test_a_pod_that_was_set_aside_does_not_return_to_a_removed_node():
     assert stand.table.row_facts("n2")["pod_count"] == 0
 
 
+def test_a_pod_that_was_set_aside_does_not_return_to_a_new_node_of_the_same_name():
+    stand = ReportedStand()
+    stand.tentative.remove_from_table([stand.again])
+    stand.place("n2")
+    stand.table.remove_node("n1")
+    stand.tentative.node_removed("n1")
+    stand.table.add_node(node("n1"))
+
+    stand.tentative.undo_unconfirmed()
+
+    assert stand.counts() == [0, 0]
+
+
 def test_the_end_of_an_earlier_attempt_may_follow_the_next_decision():
     stand = ReportedStand()
     stand.tentative.remove_from_table([stand.again])

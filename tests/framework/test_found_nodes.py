@@ -4,7 +4,7 @@ import numpy as np
 
 from roadstead.config.model import default_config
 from roadstead.framework.evaluation import EXCLUDED, PASSED, Evaluation
-from roadstead.framework.found_nodes import NOT_SEEN, FoundNodes, no_arrivals
+from roadstead.framework.found_nodes import NOT_EVALUATED, FoundNodes, no_arrivals
 from roadstead.framework.plugin import Handle
 from roadstead.framework.profile import Profile
 from roadstead.nodes.table import NodeTable
@@ -26,11 +26,13 @@ def evaluated(facts, nodes=4):
     return evaluation
 
 
-def found_nodes(*stays, scores=None, seen=None, refused=()):
+def found_nodes(*stays, scores=None, evaluated=None, refused=()):
     stays = np.array(stays, dtype=np.int64)
     added = np.zeros(len(stays), dtype=np.int64) if scores is None else np.array(scores)
     found = tuple((status, np.array(them, dtype=np.int64)) for status, them in refused)
-    return FoundNodes(stays, added, None if seen is None else np.array(seen, dtype=np.int64), found)
+    return FoundNodes(
+        stays, added, None if evaluated is None else np.array(evaluated, dtype=np.int64), found
+    )
 
 
 def by_row(evaluation):
@@ -48,24 +50,24 @@ def test_excluded_rows_were_not_visited_or_are_refused():
 
     evaluation.restrict(found_nodes(1, refused=[(NO_GPU, [0])]))
 
-    assert by_row(evaluation) == [NO_GPU, True, NOT_SEEN, too_small]
+    assert by_row(evaluation) == [NO_GPU, True, NOT_EVALUATED, too_small]
     assert evaluation.feasible.tolist() == [False, True, False, False]
 
 
 def test_a_refusal_by_filter_counts_only_for_visited_rows():
     evaluation = evaluated(pod(cpu=2000))
 
-    evaluation.restrict(found_nodes(1, seen=[0, 1]))
+    evaluation.restrict(found_nodes(1, evaluated=[0, 1]))
 
-    assert by_row(evaluation) == [NOT_SEEN, True, NOT_SEEN, NOT_SEEN]
+    assert by_row(evaluation) == [NOT_EVALUATED, True, NOT_EVALUATED, NOT_EVALUATED]
 
 
 def test_a_refusal_from_outside_overrides_that_of_filter():
     evaluation = evaluated(pod(cpu=2000))
 
-    evaluation.restrict(found_nodes(1, seen=[1], refused=[(NO_GPU, [3])]))
+    evaluation.restrict(found_nodes(1, evaluated=[1], refused=[(NO_GPU, [3])]))
 
-    assert by_row(evaluation) == [NOT_SEEN, True, NOT_SEEN, NO_GPU]
+    assert by_row(evaluation) == [NOT_EVALUATED, True, NOT_EVALUATED, NO_GPU]
 
 
 def test_unvisited_rows_count_as_excluded_by_prefilter():

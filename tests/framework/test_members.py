@@ -31,6 +31,16 @@ def test_a_member_added_twice_counts_once():
     assert (members.count(GANG), members.of(GANG)) == (2, ["a", "b"])
 
 
+def test_a_member_that_changes_its_group_counts_for_the_new_one_only():
+    members = members_of("a", "b")
+
+    assert members.add("a", pod(pod_group=GroupMembership("h", 2)))
+    assert not members.add("b", pod())
+
+    assert (members.of(GANG), members.of(("default", "h"))) == ([], ["a"])
+    assert members.groups() == (("default", "h"),)
+
+
 def test_bound_members_stay_members_until_they_are_deleted():
     members = members_of("a", "b")
     members.bind(["a", "b", "b", "nobody"])

@@ -12,8 +12,10 @@ PLUGIN = DefaultPreemption(DefaultPreemptionArgs())
 URGENT = pod(priority=10)
 
 
-def view(*, nodes, helpful, lowest=None, pre_filter=SUCCESS, tried=None):
-    return PostFilterView(nodes, helpful, pre_filter, lowest_priority=lowest, tried=tried)
+def view(*, nodes, helpful, lowest=None, pre_filter=SUCCESS, dry_run_result=None):
+    return PostFilterView(
+        nodes, helpful, pre_filter, lowest_priority=lowest, dry_run_result=dry_run_result
+    )
 
 
 def asked(facts=None, **seen):
@@ -98,33 +100,35 @@ def test_a_missing_dry_run_is_requested_by_name():
 
 
 def test_the_best_candidate_is_nominated_and_its_equals_are_reported():
-    tried = DryRunResult((on("n3", 5), on("n2"), on("n1")))
+    dry_run_result = DryRunResult((on("n3", 5), on("n2"), on("n1")))
 
-    result = asked(URGENT, nodes=9, helpful=4, lowest=0, tried=tried)
+    result = asked(URGENT, nodes=9, helpful=4, lowest=0, dry_run_result=dry_run_result)
 
     assert result.status is SUCCESS
     assert (result.nominated_node, result.acceptable) == ("n1", ("n2", "n1"))
-    assert (result.candidates, result.exhaustive) == (tried.candidates, True)
+    assert (result.candidates, result.exhaustive) == (dry_run_result.candidates, True)
     assert result.chosen == on("n1")
 
 
 def test_a_limited_dry_run_is_not_exhaustive():
-    result = asked(URGENT, nodes=900, helpful=101, lowest=0, tried=DryRunResult((on("n1"),)))
+    result = asked(
+        URGENT, nodes=900, helpful=101, lowest=0, dry_run_result=DryRunResult((on("n1"),))
+    )
 
     assert not result.exhaustive
 
 
 def test_reasons_of_the_dry_run_are_counted_with_those_of_untried_nodes():
-    tried = DryRunResult((), 3, (("Insufficient cpu", 2), ("Too many pods", 2)))
+    dry_run_result = DryRunResult((), 3, (("Insufficient cpu", 2), ("Too many pods", 2)))
 
-    assert asked(URGENT, nodes=4, helpful=3, lowest=0, tried=tried) == clearing(
+    assert asked(URGENT, nodes=4, helpful=3, lowest=0, dry_run_result=dry_run_result) == clearing(
         "preemption: 0/4 nodes are available: 1 Preemption is not helpful for scheduling, "
         "2 Insufficient cpu, 2 Too many pods."
     )
 
 
 @pytest.mark.parametrize(
-    ("tried", "status"),
+    ("dry_run_result", "status"),
     [
         (
             DryRunResult(waits=True),
@@ -133,7 +137,7 @@ def test_reasons_of_the_dry_run_are_counted_with_those_of_untried_nodes():
             ),
         ),
         (
-            DryRunResult(none_left=True),
+            DryRunResult(refused_by_extenders=True),
             unschedulable("preemption: no candidate node for preemption"),
         ),
         (DryRunResult((), 1, errors=("broke",)), error("preemption: broke")),
@@ -141,8 +145,8 @@ def test_reasons_of_the_dry_run_are_counted_with_those_of_untried_nodes():
     ],
     ids=["waits", "extenders", "an error", "errors"],
 )
-def test_an_attempt_without_a_dry_run_keeps_the_nomination(tried, status):
-    result = asked(URGENT, nodes=3, helpful=3, lowest=0, tried=tried)
+def test_an_attempt_without_a_dry_run_keeps_the_nomination(dry_run_result, status):
+    result = asked(URGENT, nodes=3, helpful=3, lowest=0, dry_run_result=dry_run_result)
 
     assert result == PostFilterResult(status)
 

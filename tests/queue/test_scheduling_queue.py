@@ -1,23 +1,26 @@
 """The queue's reasons of pending pods, and its pods of expired leases."""
 
+import json
+
 import pytest
 
 from roadstead.config.settings import Settings
-from roadstead.facts.pod import PodIdentity
+from roadstead.facts.pod import GroupMembership, PodIdentity
 from roadstead.queue import QueueState
 from roadstead.queue.nominator import MAX_GONE
 from roadstead.queue.reports import PendingReason, ReturnedPod
 from roadstead.run import RunPlan
 from roadstead.run_parts import build_queue
 from tests.builders import pod
+from tests.simulation.scenarios import GANGS
 
 LONG_S = 1000.0
 GATED = pod(scheduling_gates=("hold",))
 
 
 class World:
-    def __init__(self):
-        self.queue = build_queue(RunPlan(Settings()))
+    def __init__(self, config=None):
+        self.queue = build_queue(RunPlan(Settings(), "" if config is None else json.dumps(config)))
 
     def submit(self, *names, facts=None):
         pods = [(PodIdentity(name, "default", name), facts or pod()) for name in names]
@@ -110,3 +113,14 @@ def test_pods_of_expired_leases_are_dropped_once_many_left_the_queue():
     world.lease(2 * LONG_S, owner="t")
 
     assert world.queue.leased_to("s", 2) == ("late",)
+
+
+@pytest.mark.parametrize("other", [None, GroupMembership("other", 3)])
+def test_a_pod_that_leaves_its_gang_no_longer_counts_for_it(other):
+    world, member = World(GANGS), pod(pod_group=GroupMembership("g", 3))
+    world.submit("a", "b", facts=member)
+    world.submit("a", facts=pod(pod_group=other))
+
+    world.submit("c", facts=member)
+
+    assert world.messages()["c"] == 'waiting for pod group "default/g": 2 of 3 pods exist'

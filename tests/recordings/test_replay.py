@@ -249,7 +249,7 @@ class WithoutPostFilter:
         return PodInCycle(identity.uid, identity.key, None, None)
 
     def explain(self, pod):
-        return SimpleNamespace(as_expected=lambda: self._entry)
+        return SimpleNamespace(as_recorded=lambda: self._entry)
 
 
 def test_running_pods_use_their_resources_on_every_path(tmp_path):

@@ -185,7 +185,7 @@ def _nominated(decision):
 
 def _shown(explanation, view):
     """The contents of an explanation, in the fields of `view`."""
-    entry = explanation.as_expected()
+    entry = explanation.as_recorded()
     shown = {
         "node": view["node"],
         "feasible": entry["feasible"],

@@ -352,7 +352,7 @@ class Judge:
         if opinions is None or not opinions.preempts or not tried.candidates:
             return tried
         kept = [e for e in tried.candidates if opinions.keeps(pod.uid, e.node_name)]
-        return replace(tried, candidates=tuple(kept), none_left=not kept)
+        return replace(tried, candidates=tuple(kept), refused_by_extenders=not kept)
 
 
 def _shown(result):

@@ -28,7 +28,7 @@ from roadstead.kernel.lowering.node_resources_fit import OFF, RATIO
 from roadstead.nodes.columns import I32, I64
 
 LARGEST = FLOAT_BOUND // 100
-"""Bound of amounts that are computed exactly with float64: scores multiply amounts by 100."""
+"""Amounts below this are computed exactly with float64: scores multiply them by 100."""
 
 
 @inlined
@@ -61,15 +61,15 @@ def evaluate_chunk(
     start: int,
     rows: I64,
     chunk: Chunk,
-    is_small: bool,
+    is_exact: bool,
     out: I32,
 ) -> None:
     """Compute the same as `evaluate` for a chunk from position `start` on.
 
-    is_small: whether float64 is exact for its amounts and requests. Otherwise, and for scores that
+    is_exact: whether float64 is exact for its amounts and requests. Otherwise, and for scores that
     have no loop over chunks, rows are computed one by one with integers.
     """
-    if not is_small:
+    if not is_exact:
         evaluate(table, class_arrays, totals, c, rows, out)
         return
     passes, static = (
@@ -111,7 +111,7 @@ def mark_used_resources(class_arrays: ClassArrays, classes: I64, chunk: Chunk) -
 
 
 @internal
-def is_small(class_arrays: ClassArrays, c: int) -> bool:
+def are_requests_exact(class_arrays: ClassArrays, c: int) -> bool:
     """Whether float64 is exact for all amounts that a class requests."""
     largest = 0
     for k in range(class_arrays.fit.filtered_requests.shape[1]):

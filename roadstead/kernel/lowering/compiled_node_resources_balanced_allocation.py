@@ -72,7 +72,9 @@ def add_balanced(table: RowArrays, balanced: BalancedArrays, c: int, rows: I64, 
 def add_balanced_in_chunk(balanced: BalancedArrays, c: int, chunk: Chunk, out: I32) -> None:
     """Add the weighted score of at most two resources to rows of a chunk."""
     requests, plugin_weight, size = balanced.scored_requests[c], balanced.weight[c], out.shape[0]
-    first, second, present = chunk.first_fraction, chunk.second_fraction, chunk.weights
+    first, second = chunk.first_fraction, chunk.second_fraction
+    # float64[position], scratch: the number of these resources that the node offers.
+    present = chunk.weights
     present[:size] = 0.0
     first[:size] = 0.0
     second[:size] = 0.0

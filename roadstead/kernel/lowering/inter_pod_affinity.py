@@ -59,18 +59,21 @@ def add_counters(
         (counter.kind, counter.key): index for index, counter in enumerate(counter_set.counters)
     }
 
-    def adds(other: PodClass) -> Iterable[tuple[int, int]]:
+    def additions_of(other: PodClass) -> Iterable[tuple[int, int]]:
         for counter, amount in _added(plugins[-1], counter_set.pod_class, other) if plugins else ():
             if amount and counter in index_of:
                 yield index_of[counter], amount
 
-    counter_set.adds.append(adds)
+    counter_set.additions_of.append(additions_of)
 
 
 def _added(
     plugin: InterPodAffinity, pod_class: PodClass, other: PodClass
 ) -> list[tuple[tuple[int, str], int]]:
-    """Return what one pod of another class adds, by type of counter and topology key."""
+    """Return what one pod of another class adds, by type of counter and topology key.
+
+    `InterPodAffinity.relation` has the amounts by family and topology key.
+    """
     amounts = plugin.relation(pod_class, other)
     types = _COUNTER_TYPES
     return [((types[family], key), n) for (family, key), n in amounts if family in types]

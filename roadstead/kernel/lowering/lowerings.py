@@ -55,6 +55,7 @@ def why_not(profile: Profile, pod: PodClass) -> str:
     missing = [plugin.name for plugin in _FILTERING if plugin not in filters]
     if missing:
         return f"no {missing[0]} in Filter"
+    # NodeResourcesFit leaves extended resources that device classes serve to DynamicResources.
     fits = [plugin for plugin in profile.filter if isinstance(plugin, NodeResourcesFit)]
     has_device_resource = any(
         fit.is_left_to_devices(pod, name) for fit in fits for name in pod.request_of
@@ -93,7 +94,7 @@ class RowLowering:
 
 
 def lay_out_classes(
-    lowered: Sequence[RowLowering],
+    row_lowerings: Sequence[RowLowering],
     pods: Sequence[PodClass],
     affects: Bools,
     static_index: I64,
@@ -101,12 +102,14 @@ def lay_out_classes(
 ) -> tuple[ClassArrays, Callable[[NodeTable, Rows], Bools]]:
     """Return the arrays of classes, and a function that computes `RowArrays.ports_in_use`.
 
-    lowered, pods: of each class.
+    row_lowerings, pods: of each class.
     """
     ports = RequestedPorts(pods)
     class_arrays = ClassArrays(
-        fit=resources_fit.lay_out_fit([each.fit for each in lowered], pods),
-        balanced=balanced_allocation.lay_out_balanced([each.balanced for each in lowered], pods),
+        fit=resources_fit.lay_out_fit([each.fit for each in row_lowerings], pods),
+        balanced=balanced_allocation.lay_out_balanced(
+            [each.balanced for each in row_lowerings], pods
+        ),
         ports=ports.lay_out(),
         placed_requests=padded([pod.coded_requests for pod in pods], 2),
         nonzero=np.array([pod.nonzero for pod in pods], dtype=np.int64).reshape(-1, 2),
@@ -117,15 +120,17 @@ def lay_out_classes(
     return class_arrays, ports.ports_in_use
 
 
-def replace_amounts(class_arrays: ClassArrays, c: int, lowered: RowLowering, pod: PodClass) -> bool:
+def replace_amounts(
+    class_arrays: ClassArrays, c: int, lowering: RowLowering, pod: PodClass
+) -> bool:
     """Write the amounts of another class of the same shape in place of class c.
 
     Returns False, with nothing changed, if its lists are too long for the arrays.
     """
     lists: tuple[tuple[I64, Sequence[tuple[int, ...]]], ...] = (
-        (class_arrays.fit.filtered_requests[c], lowered.fit.filtered_requests(pod)),
-        (class_arrays.fit.scored_requests[c], lowered.fit.scored_requests(pod)),
-        (class_arrays.balanced.scored_requests[c], lowered.balanced.scored_requests(pod)),
+        (class_arrays.fit.filtered_requests[c], lowering.fit.filtered_requests(pod)),
+        (class_arrays.fit.scored_requests[c], lowering.fit.scored_requests(pod)),
+        (class_arrays.balanced.scored_requests[c], lowering.balanced.scored_requests(pod)),
         (class_arrays.placed_requests[c], pod.coded_requests),
     )
     if any(len(new) > len(array) for array, new in lists):

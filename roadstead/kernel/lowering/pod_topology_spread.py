@@ -29,13 +29,13 @@ def add_counters(counter_set: ClassCounters, evaluation: Evaluation) -> None:
             counter_set.spread_weight = each.weight
     namespace = counter_set.pod_class.facts.namespace
 
-    def adds(other: PodClass) -> Iterable[tuple[int, int]]:
+    def additions_of(other: PodClass) -> Iterable[tuple[int, int]]:
         if other.facts.namespace == namespace and not other.facts.is_terminating:
             for counter, spread in enumerate(spreads, first):
                 if is_counted(spread.selector) and spread.matches(other.labels):
                     yield counter, 1
 
-    counter_set.adds.append(adds)
+    counter_set.additions_of.append(additions_of)
 
 
 def _add_hard(
@@ -45,6 +45,7 @@ def _add_hard(
     if not hard:
         return ()
     counts = state.read(plugin.name, DomainCounts).counts
+    # `included`: of each constraint, the rows whose pods it counts.
     rows = included(counter_set.pod_class.facts, hard, table, with_all_keys(hard, table))
     for spread, current, counted_rows in zip(hard, counts, rows, strict=True):
         # Upstream compares count + (1 if the pod itself counts) - minimum with maxSkew.

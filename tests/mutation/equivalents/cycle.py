@@ -109,7 +109,7 @@ SAME: tuple[Same, ...] = (
         (
             (
                 "best_rows",
-                "parts.append(_WorkerLists(answer, worker_rows, len(signatures), max_rows))",
+                "lists.append(_WorkerLists(answer, worker_rows, len(signatures), max_rows))",
                 "pass",
             ),
         ),
@@ -134,7 +134,13 @@ SAME: tuple[Same, ...] = (
     Same(
         "roadstead/cycle/node_search.py",
         "the places of all nodes that PreFilter left over say the same as None",
-        (("_Search._seen", "if len(self._visited) == len(self.considered): ...", "if False: ..."),),
+        (
+            (
+                "_Search._evaluated",
+                "if len(self._visited) == len(self.considered): ...",
+                "if False: ...",
+            ),
+        ),
     ),
     Same(
         "roadstead/cycle/placed_classes.py",
