@@ -169,7 +169,7 @@ class Requeueing(Generic[EventT]):
     ) -> None:
         """Return a leased pod to the queue. hints: of the events since its lease began."""
         # Not after UNSCHEDULABLE or an expired lease: the number of such attempts depends on time,
-        # and that number enters the tie-break, which must depend on the seed alone.
+        # but the choice among nodes of equal score must depend on the seed of the run alone.
         entry.tie_break_number += report.reason is not RequeueReason.UNSCHEDULABLE
         if report.reason is RequeueReason.CONFLICT:
             self.enter(entry, QueueEvent.CONFLICT, now_s)
