@@ -56,6 +56,11 @@ class PolicyModel:
     def step_s(self) -> float:
         return self.sync_gap_s / STEPS
 
+    @property
+    def steps_per_phase(self) -> int:
+        """The number of steps of a phase; 0 for a phase that is too short to be simulated."""
+        return round(self.phase_s / self.step_s)
+
 
 @dataclass(slots=True)
 class _Phase:
@@ -82,9 +87,10 @@ class _Phase:
 class PolicyRun:
     """One run; `run()` simulates all phases.
 
-    quality: float64[slots], rank of each slot's score from 0 to 1. seen: bool[schedulers, slots],
-    the slots that are busy in each view. mean_quality: float64[schedulers, partitions], of the
-    idle slots at the last refresh. queues: for each scheduler, [step of arrival, tasks] in order.
+    quality: float64[slots], rank of each slot's score from 0 to 1. seen_busy: bool[schedulers,
+    slots], the schedulers' views: which slots are busy. mean_quality: float64[schedulers,
+    partitions], of the idle slots at the last refresh. queues: for each scheduler, in order,
+    [step of arrival, number of waiting tasks that arrived in it].
     waiting: int64[schedulers], tasks in the queues. oldest_wait_s: float64[schedulers], how long
     the oldest task has waited. ends: step → slots whose tasks end in it.
     """
@@ -101,7 +107,7 @@ class PolicyRun:
         )
         ranks = np.argsort(np.argsort(self.slots.score))
         self.quality = ranks / max(model.slots - 1, 1)
-        self.seen = np.zeros((model.schedulers, model.slots), dtype=np.bool_)
+        self.seen_busy = np.zeros((model.schedulers, model.slots), dtype=np.bool_)
         # The mean of all ranks, until a partition is refreshed for the first time.
         self.mean_quality = np.full((model.schedulers, model.partitions), 0.5)
         self.queues: list[deque[list[int]]] = [deque() for _ in range(model.schedulers)]
@@ -115,7 +121,7 @@ class PolicyRun:
         model = self.model
         metrics: dict[str, float] = {}
         total = _Phase()
-        steps_per_phase = round(model.phase_s / model.step_s)
+        steps_per_phase = model.steps_per_phase
         for number, load in enumerate(model.phases, 1):
             phase = _Phase()
             for step in range((number - 1) * steps_per_phase, number * steps_per_phase):
@@ -143,7 +149,7 @@ class PolicyRun:
             self._pick(scheduler, step, min(int(self.waiting[scheduler]), attempts))
             for scheduler in range(self.model.schedulers)
         ]
-        assigned = assign_slots(self.slots, self.seen, picks, self.random)
+        assigned = assign_slots(self.slots, self.seen_busy, picks, self.random)
         self._busy += len(assigned.slots)
         self._start(step, assigned.slots, phase)
         phase.used += self._busy
@@ -162,7 +168,7 @@ class PolicyRun:
 
     def _pick(self, scheduler: int, step: int, count: int) -> Ints:
         """Refresh the due partitions of a scheduler's view, and pick slots by its policy."""
-        model, view = self.model, self.seen[scheduler]
+        model, view = self.model, self.seen_busy[scheduler]
         if model.policy == "state-sync":
             if step % STEPS == 0:
                 view[:] = self.slots.busy

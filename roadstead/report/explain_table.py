@@ -48,9 +48,10 @@ HEADING_MAX: Final = 10
 """Characters of a plugin's name per heading line: `Toleration` and `Allocation` fit."""
 
 HEADINGS: Final = (sys.maxsize, 24, 16, HEADING_MAX)
-"""Candidates for the characters per heading line.
+"""Maximum numbers of characters per heading line, tried in this order.
 
-Used: the first with which all columns fit side by side without wrapping a node name, else the last.
+The first is used with which all columns fit side by side without wrapping a node name, else the
+last.
 """
 
 FULL_NAMES_WIDTH: Final = 72
