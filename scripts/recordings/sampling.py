@@ -51,13 +51,14 @@ class WatchedSearch(NodeSearch):
     ) -> SearchResult:
         result = super().search(profile, pod, order, found)
         name_of = dict(zip(order.arrivals.tolist(), order.nodes, strict=True))
-        seen = result.found_nodes.seen
+        # None if all considered nodes were visited.
+        visited = result.found_nodes.seen
         considered = len(order.nodes) if found.considered is None else len(found.considered)
         self.samples[pod.key] = Search(
             order=tuple(node.name for node in order.nodes),
             start=self.start,
             next_start=result.next_start,
-            evaluated=considered if seen is None else len(seen),
+            evaluated=considered if visited is None else len(visited),
             visited=tuple(name_of[each].name for each in result.found_nodes.remaining.tolist()),
         )
         return result
@@ -97,7 +98,7 @@ class SampledReplay(Replay):
             if "best" in ours:
                 ours["best"] = listed(ours["best"])[:MAX_BEST]
             return self._named(ours | _search_fields(search)), self._named(theirs)
-        # The kernel searched: only the decisions and the batch's next start are known.
+        # The kernel searched: only the decisions and the start of the next search are known.
         if key in self._next_starts:
             ours["next"] = self._next_starts[key]
         del ours["best"]
