@@ -52,7 +52,8 @@ class QueueCore(Generic[EventT]):
     """All pods that are not bound, each in the container of its state.
 
     gate: PreEnqueue. rules: which events help which pods; by default any event helps any pod.
-    sort: QueueSort. settings: bounds and durations.
+    sort: QueueSort. settings: bounds and durations. `_store.pods.present` has the pods of the queue
+    by UID.
     """
 
     def __init__(

@@ -235,6 +235,7 @@ class PodEntry(Generic[EventT]):
     own_events: tuple[EventT | None, ...] = ()
 
     def view(self) -> QueuedPod:
+        """Return the pod as a scheduler receives it."""
         return QueuedPod(
             self.identity,
             self.facts,

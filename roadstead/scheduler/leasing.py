@@ -33,9 +33,9 @@ class Leasing:
     """Lease pods from the queue for one scheduler, and renew its leases.
 
     core: has the leased pods and their attempts. performer: carries out the core's commands.
-    members: numbers of bound pods of pod groups. profile: scheduler name that the pods must have,
-    "" for any. latency: a simulated time for each decision. partition: the scheduler's own nodes,
-    in mode `partitioned`.
+    classes: the pod classes of this process. members: numbers of bound pods of gangs. profile:
+    scheduler name that the pods must have, "" for any. latency: a simulated time for each decision.
+    partition: the scheduler's own nodes, in mode `partitioned`.
     """
 
     def __init__(

@@ -51,9 +51,10 @@ class Scheduler:
     """Lease pods, decide them, and carry out the consequences.
 
     core: has the leased pods and their attempts. parts: parts of its cycle; the driver keeps their
-    node table up to date. profile: scheduler name of the pods that it leases, "" for all.
-    on_failure: see `Performer`. scores: record the scores of all decisions; None if none reads
-    them, as they need more memory with each decision.
+    node table up to date. volumes: storage state, and claims that its attempts bind. classes: the
+    pod classes of this process. members: numbers of bound pods of gangs. profile: scheduler name
+    of the pods that it leases, "" for all. on_failure: see `Performer`. scores: records the scores
+    of all decisions; None if nothing reads them, as they need more memory with each decision.
     """
 
     def __init__(
