@@ -249,7 +249,7 @@ def is_new_answer(record: AttemptRecord, answer: BindResult, earlier: BindResult
     if before is not None:
         if (before.outcome, before.node_name) == (answer.outcome, answer.node_name):
             return False
-        why = f"the binder said {before.outcome.value} {before.node_name} before"
+        why = f"the binder answered {before.outcome.value} {before.node_name} before"
     elif record.state is AttemptState.GONE:
         return False
     elif (

@@ -173,30 +173,30 @@ class PolicyRun:
             if step % STEPS == 0:
                 view[:] = self.slots.busy
             return self.slots.pick(view, slice(0, model.slots), count, self.random)
-        for fresh in refreshed(scheduler, step, model.schedulers, model.partitions):
-            part = self.slots.part(fresh)
+        for partition in refreshed(scheduler, step, model.schedulers, model.partitions):
+            part = self.slots.part(partition)
             view[part] = self.slots.busy[part]
             idle = ~view[part]
-            self.mean_quality[scheduler, fresh] = (
+            self.mean_quality[scheduler, partition] = (
                 self.quality[part][idle].mean() if idle.any() else NO_IDLE_SLOTS
             )
-        fresh = freshest(scheduler, step, model.schedulers, model.partitions)
+        newest = freshest(scheduler, step, model.schedulers, model.partitions)
         found: list[Ints] = []
-        for partition in self._preferred(scheduler, fresh):
+        for partition in self._preferred(scheduler, newest):
             found.append(self.slots.pick(view, self.slots.part(partition), count, self.random))
             count -= len(found[-1])
             if not count:
                 break
         return np.concatenate(found)
 
-    def _preferred(self, scheduler: int, fresh: int) -> list[int]:
-        """Partitions in the order in which a scheduler tries them."""
+    def _preferred(self, scheduler: int, newest: int) -> list[int]:
+        """Partitions in the order in which a scheduler tries them. newest: refreshed last."""
         policy, partitions = self.model.policy, self.model.partitions
         is_late = self.oldest_wait_s[scheduler] > self.model.adaptive_wait_s
         if policy == "quality-first" or (policy == "adaptive" and not is_late):
             best: list[int] = np.argsort(-self.mean_quality[scheduler], kind="stable").tolist()
             return best
-        return [(fresh - back) % partitions for back in range(partitions)]
+        return [(newest - back) % partitions for back in range(partitions)]
 
     def _start(self, step: int, slots: Ints, phase: _Phase) -> None:
         """Start a task on each slot: draw its duration, and record the step in which it ends."""

@@ -23,7 +23,7 @@ class Gangs:
     """Gangs with pods in the queue.
 
     handle_events: passes events to `core`, which moves the pods that they may help. _gang_plugins:
-    names of the plugins that reject a pod whose wait for its gang ended.
+    names of the plugins that place gangs (Coscheduling): they reject pods that stop waiting.
     """
 
     def __init__(

@@ -118,13 +118,13 @@ class Requeueing(Generic[EventT]):
 
     def skip_deleting(self, pods: Iterable[QueuedPod], now_s: float) -> list[QueuedPod]:
         """Gate leased pods that are being deleted; return the others."""
-        kept: list[QueuedPod] = []
+        others: list[QueuedPod] = []
         for pod in pods:
             if pod.facts.is_terminating:
                 self.enter(self._store.pods.present[pod.identity.uid], QueueEvent.EXPIRE, now_s)
             else:
-                kept.append(pod)
-        return kept
+                others.append(pod)
+        return others
 
     def retry(self, entry: PodEntry[EventT], hints: Hints[EventT], now_s: float) -> bool:
         """Requeue a waiting pod if the events may help it; return whether it was requeued."""

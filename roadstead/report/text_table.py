@@ -162,11 +162,11 @@ def _spread(
 ) -> dict[int, int]:
     """Distribute the remaining width, first to the columns that need the least of it."""
     widths = {col: least[col] for col in inline}
-    left = width - sum(widths.values()) - GAP * (len(inline) - 1)
+    unused = width - sum(widths.values()) - GAP * (len(inline) - 1)
     for number, col in enumerate(sorted(inline, key=lambda col: natural[col] - least[col])):
-        more = min(natural[col] - least[col], left // (len(inline) - number))
+        more = min(natural[col] - least[col], unused // (len(inline) - number))
         widths[col] += more
-        left -= more
+        unused -= more
     return widths
 
 
@@ -189,13 +189,13 @@ def _in_blocks(
         narrowed = max(KEY_MIN, widths[widest] - excess)
         used -= widths[widest] - narrowed
         widths[widest] = narrowed
-    blocks, left = [list(keys)], width - used
+    blocks, unused = [list(keys)], width - used
     for col in figures:
-        if widths[col] + GAP > left and len(blocks[-1]) > len(keys):
+        if widths[col] + GAP > unused and len(blocks[-1]) > len(keys):
             blocks.append(list(keys))
-            left = width - used
+            unused = width - used
         blocks[-1].append(col)
-        left -= widths[col] + GAP
+        unused -= widths[col] + GAP
     return _TableLayout(tuple(map(tuple, blocks)), tuple(below), widths)
 
 
@@ -213,10 +213,12 @@ def _row(
         for col in block:
             cell = wrapped[col][number] if number < len(wrapped[col]) else Text("")
             cell.rstrip()
-            room = " " * (widths[col] - cell_len(cell.plain))
+            padding = " " * (widths[col] - cell_len(cell.plain))
             is_right = columns[col].kind == "figure" and col != block[0]
             line.append(" " * GAP if col != block[0] else "")
-            line.append_text(Text.assemble(room, cell) if is_right else Text.assemble(cell, room))
+            line.append_text(
+                Text.assemble(padding, cell) if is_right else Text.assemble(cell, padding)
+            )
         line.rstrip()
         yield line
 

@@ -173,7 +173,7 @@ def test_another_answer_of_the_binder_under_one_token_raises_and_changes_nothing
     if first is second:
         assert world.answer(second) == []
     else:
-        with pytest.raises(IllegalTransitionError, match=f"the binder said {first.value}"):
+        with pytest.raises(IllegalTransitionError, match=f"the binder answered {first.value}"):
             world.answer(second)
     assert world.picture() == before
 
@@ -183,7 +183,7 @@ def test_two_answers_under_one_token_in_a_batch_raise_and_change_nothing():
     before = world.picture()
     bound = BindResult("s/1/1", BindOutcome.BOUND, "n1")
     failed = BindResult("s/1/1", BindOutcome.FAILED)
-    with pytest.raises(IllegalTransitionError, match="the binder said bound n1 before"):
+    with pytest.raises(IllegalTransitionError, match="the binder answered bound n1 before"):
         world.core.bind_answered([bound, failed])
     assert world.picture() == before
 
