@@ -57,7 +57,7 @@ def measure(nodes: int, pods: int, classes: int, compiled_kernel: CompiledKernel
     profile = Profile(config, in_tree_registry(), Handle(table.classes))
     pod_classes = [table.classes.pod_class(pod(number)) for number in range(classes)]
     keys = [profile.signature_of(pod_class, "") for pod_class in pod_classes]
-    coming = [
+    pods_in_cycle = [
         PodInCycle(f"u{i}", f"ns/p{i}", pod_classes[i % classes], keys[i % classes])
         for i in range(pods)
     ]
@@ -73,9 +73,9 @@ def measure(nodes: int, pods: int, classes: int, compiled_kernel: CompiledKernel
     batch = Batch(table, inputs, Chooser(TieBreak()), compiled_kernel=compiled_kernel)
     decided = 0
     while decided < pods:
-        run = batch.decide_by_kernel(coming[decided : decided + 1024])
+        run = batch.decide_by_kernel(pods_in_cycle[decided : decided + 1024])
         if not run:
-            batch.decide(coming[decided])
+            batch.decide(pods_in_cycle[decided])
         decided += len(run) or 1
     print(f"  evaluated in {evaluated - started:.3f} s", end="")
     return time.process_time() - evaluated

@@ -45,14 +45,14 @@ def main() -> int:
     parser.add_argument("--pods", type=int, default=1000, help="number of pods (default 1000)")
     parser.add_argument("--batch", type=int, default=1, help="pods submitted at once (default 1)")
     parser.add_argument("--no-kernel", action="store_true", help="decide by the plugins alone")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     for name in ("nodes", "pods", "batch"):
-        if getattr(asked, name) < 1:
+        if getattr(options, name) < 1:
             parser.error(f"argument --{name}: must be at least 1")
     additions_s = calibrate().processor_s
-    compiled_kernel = None if asked.no_kernel else CompiledKernel(load(), DecisionCounts())
-    run = LocalRun(RunPlan(Settings(batch=asked.batch)), compiled_kernel=compiled_kernel)
-    run.add_nodes(uniform_nodes(asked.nodes))
+    compiled_kernel = None if options.no_kernel else CompiledKernel(load(), DecisionCounts())
+    run = LocalRun(RunPlan(Settings(batch=options.batch)), compiled_kernel=compiled_kernel)
+    run.add_nodes(uniform_nodes(options.nodes))
     facts = PodFacts(
         scheduler_name="default-scheduler",
         requests=(("cpu", 100), ("memory", 500 << 20)),
@@ -61,17 +61,19 @@ def main() -> int:
     )
     pods = [
         (PodIdentity(f"uid-{number}", "default", f"pod-{number}"), facts)
-        for number in range(WARM_PODS + asked.pods)
+        for number in range(WARM_PODS + options.pods)
     ]
-    schedule(run, pods[:WARM_PODS], asked.batch)
+    schedule(run, pods[:WARM_PODS], options.batch)
     began = time.process_time()
-    schedule(run, pods[WARM_PODS:], asked.batch)
+    schedule(run, pods[WARM_PODS:], options.batch)
     spent_s = time.process_time() - began
     why = run.pending()[:1]
     assert len(run.placements()) == len(pods), f"{len(run.placements())} pods are placed: {why}"
-    each_us = spent_s / asked.pods * 1e6
+    each_us = spent_s / options.pods * 1e6
     print(f"20 million additions {additions_s:.2f} s")
-    print(f"{each_us:.0f} us of processor time per pod: {asked.nodes} nodes, batch {asked.batch}")
+    print(
+        f"{each_us:.0f} us of processor time per pod: {options.nodes} nodes, batch {options.batch}"
+    )
     return 0
 
 

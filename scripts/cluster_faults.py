@@ -120,7 +120,7 @@ class Run:
     """A run of the fleet on hosts with a fault, and the result."""
 
     fault: Fault
-    made: Sequence[Host]
+    all_hosts: Sequence[Host]
     folder: Path
     messages: list[str] = field(default_factory=list)
 
@@ -130,7 +130,7 @@ class Run:
 
     def disk_of(self, host: int, name: str) -> Path:
         """Return a folder on the host's own disk, or one that all hosts see."""
-        return self.output / "journal" if host == SHARED else self.made[host].disk / name
+        return self.output / "journal" if host == SHARED else self.all_hosts[host].disk / name
 
     def command(self, *more: str, with_copy: bool) -> tuple[str, ...]:
         """Return the command that schedules the fleet."""
@@ -149,13 +149,16 @@ class Run:
     def play(self) -> dict[str, object]:
         """Schedule the fleet with the fault, and return figures of the run."""
         folders = [
-            (self.made[max(self.fault.journal, 0)], self.disk_of(self.fault.journal, "journal"))
+            (
+                self.all_hosts[max(self.fault.journal, 0)],
+                self.disk_of(self.fault.journal, "journal"),
+            )
         ]
         if self.fault.copy is not None:
-            folders.append((self.made[self.fault.copy], self.disk_of(self.fault.copy, "copy")))
+            folders.append((self.all_hosts[self.fault.copy], self.disk_of(self.fault.copy, "copy")))
         watch = Standstill(folders)
         watch.start()
-        running = self.made[self.fault.driver].begin(*self.command(with_copy=True))
+        running = self.all_hosts[self.fault.driver].begin(*self.command(with_copy=True))
         killer = threading.Timer(RUN_S, running.kill)
         killer.start()
         assert running.stderr is not None
@@ -164,7 +167,7 @@ class Run:
             self.messages.append(line.rstrip())
             if watch.since_s is None and self._is_due(line):
                 watch.since_s = time.monotonic()
-                self.fault.happens(self.made)
+                self.fault.happens(self.all_hosts)
         running.stdout.read()
         status = running.wait()
         took_s = None if watch.since_s is None else time.monotonic() - watch.since_s
@@ -184,8 +187,8 @@ class Run:
 
     def resume(self) -> dict[str, object]:
         """Mend the fault, and continue the run that ended."""
-        self.fault.mended(self.made)
-        host = self.made[self.fault.resumes_on]
+        self.fault.mended(self.all_hosts)
+        host = self.all_hosts[self.fault.resumes_on]
         # Whatever the labels of the run chose may be lost.
         self.fault = replace(self.fault, labels={})
         try:
@@ -198,21 +201,21 @@ class Run:
     def check(self) -> dict[str, object]:
         """Return what `roadstead check` finds in the journal that is left."""
         place, name = self.fault.journal, "journal"
-        if place != SHARED and not self.made[place].is_up:
+        if place != SHARED and not self.all_hosts[place].is_up:
             assert self.fault.copy is not None
             place, name = self.fault.copy, "copy"
-        host = self.made[HEAD if place == SHARED else place]
+        host = self.all_hosts[HEAD if place == SHARED else place]
         checked = host.run(ROADSTEAD, "check", str(self.disk_of(place, name)), "--format", "json")
         found = json.loads(checked.stdout) if checked.stdout else {"violations": [checked.stderr]}
         return {"violations": len(found["violations"]), "binds": found.get("binds_checked")}
 
 
-def run_one(name: str, fault: Fault, made: Sequence[Host], folder: Path) -> dict[str, object]:
+def run_one(name: str, fault: Fault, all_hosts: Sequence[Host], folder: Path) -> dict[str, object]:
     """Schedule the fleet with a fault and return its line."""
-    run = Run(fault, made, folder)
+    run = Run(fault, all_hosts, folder)
     line: dict[str, object] = {"fault": name} | run.play()
     time.sleep(LEFT_S)
-    line["left"] = processes_left(made)
+    line["left"] = processes_left(all_hosts)
     if fault.ends:
         line |= run.resume()
     return line | run.check()
@@ -223,9 +226,9 @@ def placed_in(line: str) -> int:
     return int(line.split()[1].replace(",", "")) if " placed of " in line else 0
 
 
-def processes_left(made: Sequence[Host]) -> int:
+def processes_left(all_hosts: Sequence[Host]) -> int:
     """Return how many processes of actors are left on hosts that still run."""
-    return sum(len(host.pids("ray::RayHost")) for host in made if host.is_up)
+    return sum(len(host.pids("ray::RayHost")) for host in all_hosts if host.is_up)
 
 
 def is_clean(fault: Fault, line: dict[str, object]) -> bool:
@@ -253,9 +256,9 @@ def main(arguments: Sequence[str]) -> int:
             continue
         with (
             tempfile.TemporaryDirectory(prefix="faults-") as folder,
-            hosts(3, cpus=CPUS, labels=LABELS, before_ray=fault.before_ray) as made,
+            hosts(3, cpus=CPUS, labels=LABELS, before_ray=fault.before_ray) as all_hosts,
         ):
-            line = run_one(name, fault, made, Path(folder))
+            line = run_one(name, fault, all_hosts, Path(folder))
         print(json.dumps(line), flush=True)
         broken += not is_clean(fault, line)
     return 1 if broken else 0

@@ -58,9 +58,9 @@ def job(*options: str) -> tuple[str, ...]:
     return (str(BIN / "ray"), "job", "submit", "--address", JOBS_URL, *options, "--")
 
 
-def takes_jobs(made: Sequence[Host]) -> None:
+def takes_jobs(all_hosts: Sequence[Host]) -> None:
     """Let jobs find `python` and `roadstead` of this environment on every host."""
-    for each in made:
+    for each in all_hosts:
         each.environment["PATH"] = f"{BIN}:{os.environ['PATH']}"
 
 
@@ -68,7 +68,7 @@ def takes_jobs(made: Sequence[Host]) -> None:
 class Trial:
     """A folder that all hosts see, with the trace, and the options of every run."""
 
-    made: Sequence[Host]
+    all_hosts: Sequence[Host]
     folder: Path
     trace: Path
     options: tuple[str, ...]
@@ -113,7 +113,7 @@ class Trial:
     def without_roadstead(self):
         """Hide the checkout from all hosts: nothing of Roadstead can be imported there."""
         with ExitStack() as mounts:
-            for each in self.made:
+            for each in self.all_hosts:
                 ended = each.run("mount", "-t", "tmpfs", "tmpfs", str(ROOT / "roadstead"))
                 assert ended.returncode == 0, ended.stderr
                 mounts.callback(each.run, "umount", str(ROOT / "roadstead"))
@@ -138,14 +138,14 @@ def upload(trial: Trial, wheels: Path | None) -> dict[str, object]:
     to = ("--output", str(trial.folder / "upload"))
     submit = job("--working-dir", str(folder))
     return trial.run(
-        "upload", "inline", trial.made[0], *submit, "roadstead", "schedule", *files, *to
+        "upload", "inline", trial.all_hosts[0], *submit, "roadstead", "schedule", *files, *to
     )
 
 
 def installed(trial: Trial, wheels: Path | None) -> dict[str, object]:
     """Schedule the trace without a working directory or an environment."""
     command = (*job(), "roadstead", *trial.schedule("installed"))
-    return trial.run("installed", "inline", trial.made[0], *command)
+    return trial.run("installed", "inline", trial.all_hosts[0], *command)
 
 
 def packed(trial: Trial, wheels: Path | None) -> dict[str, object]:
@@ -153,7 +153,7 @@ def packed(trial: Trial, wheels: Path | None) -> dict[str, object]:
     submit = job(*trial.pack("env", wheels))
     command = (*submit, "python", "-m", "roadstead", *trial.schedule("packed"))
     with trial.without_roadstead():
-        return trial.run("packed", "inline", trial.made[0], *command)
+        return trial.run("packed", "inline", trial.all_hosts[0], *command)
 
 
 def plugin(trial: Trial, wheels: Path | None, name: str = "plugin") -> dict[str, object]:
@@ -172,12 +172,12 @@ def plugin(trial: Trial, wheels: Path | None, name: str = "plugin") -> dict[str,
     more = (*with_plugin, "--workers", "2")
     command = (*submit, "python", "-m", "roadstead", *trial.schedule(name, *more))
     with trial.without_roadstead():
-        return trial.run(name, "plugin-inline", trial.made[0], *command)
+        return trial.run(name, "plugin-inline", trial.all_hosts[0], *command)
 
 
 def changed(trial: Trial, wheels: Path | None) -> dict[str, object]:
     """Change the plugin that the job before unpacked on a host: the run must refuse it."""
-    host = trial.made[THIRD]
+    host = trial.all_hosts[THIRD]
     unpacked = list(host.temp.glob("session_*/runtime_resources/py_modules_files/*/few_pods.py"))
     assert unpacked, f"no unpacked plugin on {host.name}: name the job `plugin` before this one"
     for each in unpacked:
@@ -209,22 +209,22 @@ def main(arguments: Sequence[str]) -> int:
     if unknown := [name for name in names if name not in JOBS]:
         parser.error(f"argument --jobs: {unknown[0]!r} is none of {', '.join(JOBS)}")
 
-    def before_ray(made: Sequence[Host]) -> None:
-        takes_jobs(made)
-        for each in made if options.wheels else ():
+    def before_ray(all_hosts: Sequence[Host]) -> None:
+        takes_jobs(all_hosts)
+        for each in all_hosts if options.wheels else ():
             each.environment |= {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(options.wheels)}
 
     with (
         tempfile.TemporaryDirectory(prefix="job-") as temporary,
-        hosts(3, cpus=CPUS, labels=LABELS, dashboard=True, before_ray=before_ray) as made,
+        hosts(3, cpus=CPUS, labels=LABELS, dashboard=True, before_ray=before_ray) as all_hosts,
     ):
         schedulers = ("--schedulers", options.schedulers)
-        trial = Trial(made, Path(temporary), options.trace.resolve(), schedulers)
+        trial = Trial(all_hosts, Path(temporary), options.trace.resolve(), schedulers)
         inline = (ROADSTEAD, *trial.schedule("inline", "--runtime", "inline"))
         joined = (ROADSTEAD, *trial.schedule("hosts", "--ray-address", "auto"))
         lines = [
             trial.run("inline", "inline", None, *inline),
-            trial.run("hosts", "inline", made[0], *joined),
+            trial.run("hosts", "inline", all_hosts[0], *joined),
             *(makes[name](trial, options.wheels) for name in names),
         ]
     return 0 if all(line.get("refused", line.get("same")) for line in lines) else 1

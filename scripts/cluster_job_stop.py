@@ -48,9 +48,9 @@ MARK = (
 """A shell's command that starts another one, and writes into a file when Ray sends SIGTERM."""
 
 
-def stop(made: Sequence[Host], folder: Path, number: int) -> dict[str, object]:
+def stop(all_hosts: Sequence[Host], folder: Path, number: int) -> dict[str, object]:
     """Submit a job, stop it, and return its figures."""
-    head, name, output = made[0], f"stopped-{number}", folder / f"output-{number}"
+    head, name, output = all_hosts[0], f"stopped-{number}", folder / f"output-{number}"
     files = write_fleet(folder, FLEET, PODS)
     options = ("--schedulers", "2", "--workers", "1", "--batch", str(BATCH))
     running = head.begin(
@@ -71,7 +71,7 @@ def stop(made: Sequence[Host], folder: Path, number: int) -> dict[str, object]:
     driver_s = all_s = poll_s = 0.0
     while not all_s and time.time() < asked_s + GIVEN_UP_S:
         began_s = time.time()
-        is_driven, left = bool(head.pids(DRIVER)), processes_left(made)
+        is_driven, left = bool(head.pids(DRIVER)), processes_left(all_hosts)
         ended_s = time.time()
         poll_s = max(poll_s, ended_s - began_s)
         if not is_driven:
@@ -115,10 +115,10 @@ def main(arguments: Sequence[str]) -> int:
     lines: list[dict[str, object]] = []
     with (
         tempfile.TemporaryDirectory(prefix="job-") as folder,
-        hosts(3, cpus=CPUS, labels=LABELS, dashboard=True, before_ray=takes_jobs) as made,
+        hosts(3, cpus=CPUS, labels=LABELS, dashboard=True, before_ray=takes_jobs) as all_hosts,
     ):
         for number in range(options.times):
-            lines.append(stop(made, Path(folder), number))
+            lines.append(stop(all_hosts, Path(folder), number))
             print(json.dumps(lines[-1]), flush=True)
     return 0 if all(map(is_clean, lines)) else 1
 

@@ -45,27 +45,27 @@ SPREAD_S = 10.0
 
 RUN_S = 900.0
 
-MAX_UNHURT = 5
+MAX_WITHOUT_LOSS = 5
 """After so many runs in a row without a loss, no more begin: they end before a loss can happen."""
 
 
 class Losses(threading.Thread):
     """Cut the power of the two hosts in turn while a run lasts, and start them again."""
 
-    def __init__(self, made: Sequence[Host], chance: random.Random, most: int) -> None:
+    def __init__(self, all_hosts: Sequence[Host], seeded: random.Random, most: int) -> None:
         super().__init__(daemon=True)
-        self._made, self._chance, self._most = made, chance, most
+        self._all_hosts, self._random, self._most = all_hosts, seeded, most
         self._is_over = threading.Event()
         self.done = 0
 
     def run(self) -> None:
-        which = self._chance.choice((1, 2))
+        which = self._random.choice((1, 2))
         while self.done < self._most:
-            if self._is_over.wait(APART_S + self._chance.random() * SPREAD_S):
+            if self._is_over.wait(APART_S + self._random.random() * SPREAD_S):
                 return
-            self._made[which].cut_power()
+            self._all_hosts[which].cut_power()
             self.done += 1
-            self._made[which].restart(self._made[0], CPUS, f"--labels={LABELS[which]}")
+            self._all_hosts[which].restart(self._all_hosts[0], CPUS, f"--labels={LABELS[which]}")
             which = 3 - which
 
     def end(self) -> None:
@@ -75,13 +75,15 @@ class Losses(threading.Thread):
             self.join()
 
 
-def run_one(made: Sequence[Host], folder: Path, losses: Losses, pods: int) -> dict[str, object]:
+def run_one(
+    all_hosts: Sequence[Host], folder: Path, losses: Losses, pods: int
+) -> dict[str, object]:
     """Schedule a fleet of `pods` while hosts are lost; return the line of the run."""
     settings = folder / "roadstead.yaml"
     labels = dict.fromkeys(("control", "scheduler", "worker"), ANY)
     settings.write_text(yaml.safe_dump({"ray": {"labels": labels}}))
     fleet = write_fleet(folder, -(-pods // PODS_PER_NODE), pods)
-    running = made[0].begin(
+    running = all_hosts[0].begin(
         *(ROADSTEAD, "schedule", *fleet, "--ray-address", "auto"),
         *("--settings", str(settings), "--schedulers", "2", "--batch", str(BATCH)),
         *("--output", str(folder / "output"), "--journal", str(folder / "journal")),
@@ -102,7 +104,7 @@ def run_one(made: Sequence[Host], folder: Path, losses: Losses, pods: int) -> di
     killer.cancel()
     losses.end()
     time.sleep(LEFT_S)
-    checked = made[0].run(ROADSTEAD, "check", str(folder / "journal"), "--format", "json")
+    checked = all_hosts[0].run(ROADSTEAD, "check", str(folder / "journal"), "--format", "json")
     found = json.loads(checked.stdout) if checked.stdout else {"violations": [checked.stderr]}
     return {
         "losses": losses.done,
@@ -112,7 +114,7 @@ def run_one(made: Sequence[Host], folder: Path, losses: Losses, pods: int) -> di
         "longest_s": round(longest_s, 1),
         "binds": found.get("binds_checked"),
         "violations": len(found["violations"]),
-        "left": processes_left(made),
+        "left": processes_left(all_hosts),
     }
 
 
@@ -122,16 +124,16 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--seed", type=int, default=1, help="of the moments of the losses")
     parser.add_argument("--pods", type=int, default=PODS, help="pods of a run: more, longer runs")
     options = parser.parse_args(arguments)
-    chance = random.Random(options.seed)  # noqa: S311
-    lost = runs = broken = unhurt = 0
-    with hosts(3, cpus=CPUS, labels=LABELS) as made:
-        while lost < options.losses and unhurt < MAX_UNHURT:
+    seeded = random.Random(options.seed)  # noqa: S311
+    lost = runs = broken = without_loss = 0
+    with hosts(3, cpus=CPUS, labels=LABELS) as all_hosts:
+        while lost < options.losses and without_loss < MAX_WITHOUT_LOSS:
             with tempfile.TemporaryDirectory(prefix="soak-") as folder:
-                losses = Losses(made, chance, options.losses - lost)
-                line = run_one(made, Path(folder), losses, options.pods)
+                losses = Losses(all_hosts, seeded, options.losses - lost)
+                line = run_one(all_hosts, Path(folder), losses, options.pods)
             print(json.dumps(line), flush=True)
             lost, runs = lost + losses.done, runs + 1
-            unhurt = 0 if losses.done else unhurt + 1
+            without_loss = 0 if losses.done else without_loss + 1
             is_whole = line["status"] == 0 and line["binds"] == options.pods
             broken += not is_whole or bool(line["violations"]) or bool(line["left"])
     print(json.dumps({"seed": options.seed, "runs": runs, "losses": lost, "broken": broken}))

@@ -217,12 +217,12 @@ def _say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def pages_of(root: Path, asked: Sequence[str]) -> dict[str, list[Figure]]:
+def pages_of(root: Path, names: Sequence[str]) -> dict[str, list[Figure]]:
     """Return page → its figures. FigureError if a page is unknown or a mark is wrong."""
     known = ["README.md", *sorted(f"docs/{path.name}" for path in (root / "docs").glob("*.md"))]
-    if unknown := [page for page in asked if page not in known]:
+    if unknown := [page for page in names if page not in known]:
         raise FigureError(f"{unknown[0]}: no page: one of {', '.join(known)}")
-    pages = {page: (root / page).read_text(encoding="utf-8") for page in asked or known}
+    pages = {page: (root / page).read_text(encoding="utf-8") for page in names or known}
     found = {page: figures_of(page, text) for page, text in pages.items()}
     for each in (figure for figures in found.values() for figure in figures):
         if each.kind is Kind.TABLE and each.what not in TABLES:
@@ -265,17 +265,17 @@ def _parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
     """Make the figures and compare them; return the exit status."""
-    asked = _parser().parse_args(arguments)
+    options = _parser().parse_args(arguments)
     try:
-        pages = pages_of(root, asked.pages)
+        pages = pages_of(root, options.pages)
     except FigureError as error:
         _say(str(error))
         return STATUS_WRONG_USE
-    if asked.list:
+    if options.list:
         list_figures(pages)
         return 0
-    openb = asked.openb.resolve() if asked.openb else None
-    lacks = {Need.OPENB: openb is None, Need.SLOW: not asked.slow}
+    openb = options.openb.resolve() if options.openb else None
+    lacks = {Need.OPENB: openb is None, Need.SLOW: not options.slow}
     missing = frozenset(need for need, is_missing in lacks.items() if is_missing)
     outcomes = Counter[Outcome]()
     for page, figures in pages.items():
@@ -286,9 +286,9 @@ def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
             place = Workplace(Path(folder), openb)
             wanted, of_page = page_text(figures, text, place, missing)
         outcomes += of_page
-        compare(root, page, wanted, update=asked.update)
+        compare(root, page, wanted, update=options.update)
     print("figures: " + ", ".join(f"{outcomes[each]} {each}" for each in Outcome))
-    is_wrong = bool(outcomes[Outcome.DISAGREE]) and not asked.update
+    is_wrong = bool(outcomes[Outcome.DISAGREE]) and not options.update
     return int(is_wrong or bool(outcomes[Outcome.FAILED]))
 
 

@@ -73,7 +73,10 @@ def whole(band: Mapping[str, float]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """The cell `at` of each row: a figure of the sweep's point with the values in `where`."""
+    """The cell `at` of each row: a figure of the sweep's point that has the values in `where`.
+
+    form: function that formats the figure's mean and interval.
+    """
 
     at: int
     figure: str

@@ -166,7 +166,7 @@ class Curve(Recorder):
     gpus_are_devices: bool = False
 
     @property
-    def asked_gpu(self) -> list[int]:
+    def requested_gpu(self) -> list[int]:
         """GPU requests of the typical pods."""
         return [gpu_of(facts) for facts, _ in self.typical]
 
@@ -184,11 +184,11 @@ class Curve(Recorder):
         if self.gpus_are_devices:
             gpus, largest = free_gpus(engine), GPU_MILLI
             assert (gpus.sum(axis=1) == gpu).all(), "amounts and devices differ"
-        usable_for = {each: usable(gpus, each, largest) for each in set(self.asked_gpu)}
+        usable_for = {each: usable(gpus, each, largest) for each in set(self.requested_gpu)}
         fragments = 0
-        for (facts, count), asked in zip(self.typical, self.asked_gpu, strict=True):
+        for (facts, count), requested in zip(self.typical, self.requested_gpu, strict=True):
             fits = cpu >= dict(facts.requests).get("cpu", 0)
-            fragments += count * int(gpu.sum() - usable_for[asked][fits].sum())
+            fragments += count * int(gpu.sum() - usable_for[requested][fits].sum())
         pods, idle = sum(count for _, count in self.typical), max(1, int(gpu.sum()))
         allocated = self.capacity - int(gpu.sum())
         self.rows.append(
@@ -217,17 +217,17 @@ class Curve(Recorder):
         )
 
 
-def usable(gpus: np.ndarray, asked: int, largest: int) -> np.ndarray:
+def usable(gpus: np.ndarray, requested: int, largest: int) -> np.ndarray:
     """Return the free GPU of each node that a pod can use, 0 where it does not fit.
 
     gpus: what is free, as [node, GPU]. largest: most that one GPU gives to a pod. To a pod without
     GPU, all free GPU is a fragment, as in the paper's simulator.
     """
-    if not asked:
+    if not requested:
         return np.zeros(len(gpus), dtype=np.int64)
-    part = min(asked, largest)
+    part = min(requested, largest)
     serves = gpus >= part
-    fits = serves.sum(axis=1) * part >= asked
+    fits = serves.sum(axis=1) * part >= requested
     return np.where(serves, gpus, 0).sum(axis=1) * fits
 
 
@@ -327,21 +327,21 @@ def main() -> int:
         help="amount: GPUs of a node are one amount (default); devices: a part lies on one GPU",
     )  # fmt: skip
     parser.add_argument("--json", type=Path, help="write every run's figures to this file")
-    asked = parser.parse_args()
-    trace, compiled_kernel = read_openb(asked.trace), CompiledKernel(load(), DecisionCounts())
+    options = parser.parse_args()
+    trace, compiled_kernel = read_openb(options.trace), CompiledKernel(load(), DecisionCounts())
     devices = None
-    if asked.gpus == DEVICES:
+    if options.gpus == DEVICES:
         trace, devices = as_devices(trace)
     results = []
-    for seed in range(asked.start, asked.start + asked.seeds):
+    for seed in range(options.start, options.start + options.seeds):
         for policy in POLICIES:
-            if not asked.policy or policy.name in asked.policy:
-                played = FGD_OF[asked.gpus] if policy.name == "FGD" else policy
+            if not options.policy or policy.name in options.policy:
+                played = FGD_OF[options.gpus] if policy.name == "FGD" else policy
                 results.append(run(trace, played, seed, compiled_kernel, devices))
                 print(json.dumps(results[-1]), file=sys.stderr, flush=True)
-    if asked.json:
+    if options.json:
         document = {"commit": commit_of(ROOT), "machine": str(this_machine()), "runs": results}
-        asked.json.write_text(json.dumps(document, indent=2), encoding="utf-8")
+        options.json.write_text(json.dumps(document, indent=2), encoding="utf-8")
     for key in ("allocated", "fragments"):
         print("\n".join(table(results, key)), end="\n\n")
     return 0

@@ -156,10 +156,10 @@ def run(axis: str, runs: int, known: dict[str, list[dict[str, float | str]]]) ->
 
 def plot(axis: str, known: dict[str, list[dict[str, float | str]]]) -> str:
     """Return the points of an axis as SVG; "" if there are none."""
-    asked = AXES[axis]
+    drawn_axis = AXES[axis]
     lines: dict[str, list[tuple[float, Band]]] = {}
     runs = set[int]()
-    for point in asked.points():
+    for point in drawn_axis.points():
         rates = [float(each["pods_per_s"]) for each in known.get(f"{axis}: {point.key}", ())]
         if rates:
             middle = Band(statistics.median(rates), min(rates), max(rates))
@@ -168,11 +168,13 @@ def plot(axis: str, known: dict[str, list[dict[str, float | str]]]) -> str:
     if not lines:
         return ""
     drawn = tuple(PlotLine(name, tuple(found)) for name, found in lines.items())
-    title = f"Pods scheduled per second by {asked.varied}"
+    title = f"Pods scheduled per second by {drawn_axis.varied}"
     interval = f"slowest to fastest of {_of_runs(runs)} runs; the marker is at their median"
     single = ("One run of each point: no intervals.",) if runs == {1} else ()
-    notes = (asked.fixed, *single)
-    return svg(Plot(title, asked.x_title, "Pods per second", drawn, interval=interval, notes=notes))
+    notes = (drawn_axis.fixed, *single)
+    return svg(
+        Plot(title, drawn_axis.x_title, "Pods per second", drawn, interval=interval, notes=notes)
+    )
 
 
 def _of_runs(runs: set[int]) -> str:
@@ -186,18 +188,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", choices=AXES, action="append", help="one axis; may be repeated")
     parser.add_argument("--runs", type=int, default=1, help="runs of each point (default 1)")
     parser.add_argument("--plot", action="store_true", help="only draw what is there")
-    asked = parser.parse_args(arguments)
-    asked.out.mkdir(parents=True, exist_ok=True)
-    file = asked.out / "growth.json"
+    options = parser.parse_args(arguments)
+    options.out.mkdir(parents=True, exist_ok=True)
+    file = options.out / "growth.json"
     known = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
-    for axis in asked.only or AXES:
-        if not asked.plot:
+    for axis in options.only or AXES:
+        if not options.plot:
             try:
-                run(axis, asked.runs, known)
+                run(axis, options.runs, known)
             finally:
                 file.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
         if drawn := plot(axis, known):
-            (asked.out / f"growth-{axis}.svg").write_text(drawn, encoding="utf-8")
+            (options.out / f"growth-{axis}.svg").write_text(drawn, encoding="utf-8")
     return 0
 
 

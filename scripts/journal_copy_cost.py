@@ -41,7 +41,7 @@ REPLIES = 300
 
 
 def run_one(
-    made: Sequence[Host], fleet: tuple[str, ...], batch: int, has_copy: bool
+    all_hosts: Sequence[Host], fleet: tuple[str, ...], batch: int, has_copy: bool
 ) -> dict[str, object]:
     """Schedule the fleet and return its line."""
     with tempfile.TemporaryDirectory(prefix="copy-cost-", dir="/var/tmp") as temporary:
@@ -55,7 +55,7 @@ def run_one(
             *("--output", str(folder / "out"), "--journal", str(journal)),
             *(("--journal-copy", str(copy)) if has_copy else ()),
         )
-        ended = made[0].run(*command)
+        ended = all_hosts[0].run(*command)
         assert ended.returncode == 0, ended.stderr
         summary = json.loads((folder / "out" / "summary.json").read_text())
         names = [path.name for path in journal.glob("*.segment")]
@@ -122,14 +122,14 @@ def main(arguments: Sequence[str]) -> int:
     found: defaultdict[tuple[int, bool], list[float]] = defaultdict(list)
     with (
         tempfile.TemporaryDirectory(prefix="copy-cost-fleet-") as folder,
-        hosts(3, cpus=4, labels=("", "place=x", "")) as made,
+        hosts(3, cpus=4, labels=("", "place=x", "")) as all_hosts,
     ):
         fleet = write_fleet(Path(folder))
         for pair in range(options.pairs):
             for batch in map(int, options.batches.split(",")):
                 # The order alternates, too.
                 for has_copy in (False, True) if pair % 2 else (True, False):
-                    line = run_one(made, fleet, batch, has_copy)
+                    line = run_one(all_hosts, fleet, batch, has_copy)
                     found[batch, has_copy].append(float(str(line["pods_per_s"])))
                     print(json.dumps(line), flush=True)
     for (batch, has_copy), rates in sorted(found.items()):

@@ -75,6 +75,7 @@ LEFT_S = 1.0
 """How long after the end of a run its processes may still exist."""
 
 MARK = "mark.json"
+"""File in which a run records the moment of its kill: placed pods and its processes."""
 
 
 @dataclass
@@ -83,6 +84,9 @@ class Cell:
 
     was_there: whether the victim existed; Ray and the actors have ended before the output.
     acknowledged: binds that the run knew of at the kill; kept: those in its journal after its end.
+    lost: pods that are neither placed nor pending. moved: pods whose node in the output is not that
+    of the journal. doubled: pods with two binds. violations: of invariants. why: what else is
+    wrong.
     """
 
     phase: str
@@ -357,19 +361,19 @@ def main() -> int:
         "--json", action="store_true", help="print the cells as JSON, not as a table"
     )
     parser.add_argument("--one", type=Path, help="only the run of one cell, in this folder")
-    given = parser.parse_args()
-    phases, victims = given.phase or PHASES, given.victim or VICTIMS
-    if given.one is not None:
-        Killer(phases[0], victims[0], given.one).install()
+    options = parser.parse_args()
+    phases, victims = options.phase or PHASES, options.victim or VICTIMS
+    if options.one is not None:
+        Killer(phases[0], victims[0], options.one).install()
         sys.argv[1:] = ["schedule", *schedule_options(resume=False)]
         entry.main()
         return 0
     cells = []
     for one in (partial(carry_out, phase, victim) for phase in phases for victim in victims):
         with tempfile.TemporaryDirectory() as folder:
-            cells.append(one(given.seed, Path(folder)))
+            cells.append(one(options.seed, Path(folder)))
         print(json.dumps(asdict(cells[-1])), file=sys.stderr, flush=True)
-    print(json.dumps([asdict(cell) for cell in cells], indent=2) if given.json else table(cells))
+    print(json.dumps([asdict(cell) for cell in cells], indent=2) if options.json else table(cells))
     return 0 if all(cell.is_good for cell in cells) else 1
 
 

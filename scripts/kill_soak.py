@@ -73,7 +73,11 @@ MEANWHILE = 0.03
 
 @dataclass
 class SoakMetrics:
-    """The results of one run, or of all. why: errors of runs that ended early, with seeds."""
+    """The results of one run, or of all. why: errors of runs that ended early, with seeds.
+
+    lost: pods that are neither placed nor pending, and placed ones without a bind in the journal.
+    doubled: pods with two binds. took_s: durations of replacements.
+    """
 
     kills: Counter[str] = field(default_factory=Counter)
     runs: int = 0
@@ -278,17 +282,19 @@ def main() -> int:
     )
     parser.add_argument("--inline", action="store_true", help="in this process, without Ray")
     parser.add_argument("--one", type=Path, help="only one run, with its journal in this folder")
-    given = parser.parse_args()
-    if given.one is not None:
-        one = OneRun(given.seed, given.one, given.kills, inline=given.inline)
+    options = parser.parse_args()
+    if options.one is not None:
+        one = OneRun(options.seed, options.one, options.kills, inline=options.inline)
         print(json.dumps(vars(one.run())))
         return 0
     found, began = SoakMetrics(), time.monotonic()
     with contextlib.suppress(KeyboardInterrupt):
         # After an interrupt, the results so far are printed as well.
-        while found.kills.total() < given.kills and time.monotonic() - began < given.minutes * 60:
-            most = min(MOST_PER_RUN, given.kills - found.kills.total())
-            found.add(in_a_process(given.seed + found.runs, most, inline=given.inline))
+        while (
+            found.kills.total() < options.kills and time.monotonic() - began < options.minutes * 60
+        ):
+            most = min(MOST_PER_RUN, options.kills - found.kills.total())
+            found.add(in_a_process(options.seed + found.runs, most, inline=options.inline))
             print(json.dumps(found.report()), file=sys.stderr, flush=True)
     print(json.dumps(found.report(), indent=2))
     return 0 if found.is_clean else 1

@@ -6,7 +6,8 @@
 Takes a random sample of all mutants of queue, cache, binder, journal, cycle, recovery and
 invariants. Two killers run each mutant, in a process of its own: simulated runs of all variants for
 R seeds until one finds something, and the tests of the mutant's package; of both only those that
-reach the changed line, which is measured first. Prints the share found per package, and every
+reach the changed line, which is measured first. A host is a process that has imported a killer, and
+forks for each mutant. Prints the share found per package, and every
 mutant that was not found. Exit status 1 where some mutant of the sample is found by neither.
 """
 
@@ -155,8 +156,8 @@ def side_by_side(
         while waiting and len(running) < processes:
             mutant, killer = waiting.pop()
             ours, theirs = context.Pipe(duplex=False)
-            asked = plant, killers[killer], mutant, theirs
-            process = context.Process(target=_work, args=asked)
+            arguments = plant, killers[killer], mutant, theirs
+            process = context.Process(target=_work, args=arguments)
             process.start()
             theirs.close()
             running[ours] = mutant, killer, process
@@ -289,28 +290,28 @@ def _parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser()
-    asked = parser.parse_args(arguments)
-    killers = asked.by.split(",")
+    options = parser.parse_args(arguments)
+    killers = options.by.split(",")
     if unknown := sorted(set(killers) - KILLERS.keys()):
         parser.error(f"--by: {', '.join(unknown)} is none of {', '.join(KILLERS)}")
-    if asked.again:
-        jobs = [job for job in _missed_in(asked.again) if asked.only in job[0].path]
+    if options.again:
+        jobs = [job for job in _missed_in(options.again) if options.only in job[0].path]
     else:
-        mutants = all_mutants(asked.only)
-        size = min(asked.sample or len(mutants), len(mutants))
-        chosen = random.Random(asked.seed).sample(mutants, size)  # noqa: S311
+        mutants = all_mutants(options.only)
+        size = min(options.sample or len(mutants), len(mutants))
+        chosen = random.Random(options.seed).sample(mutants, size)  # noqa: S311
         jobs = [(mutant, killer) for mutant in chosen for killer in killers]
     _import_libraries()
     packages = {os.path.dirname(mutant.path) for mutant, _ in jobs}
     paths = [path for path in targets() if os.path.dirname(path) in packages]
     with tempfile.TemporaryDirectory() as passing:
-        folder = asked.reach or Path(passing)
+        folder = options.reach or Path(passing)
         folder.mkdir(parents=True, exist_ok=True)
         wanted = sorted({killer for _, killer in jobs})
-        reaches = {each: measured(each, paths, asked.rounds, folder) for each in wanted}
+        reaches = {each: measured(each, paths, options.rounds, folder) for each in wanted}
     results = []
-    out = asked.json.open("w") if asked.json else None
-    for number, result in enumerate(run(jobs, asked.rounds, asked.processes, reaches), 1):
+    out = options.json.open("w") if options.json else None
+    for number, result in enumerate(run(jobs, options.rounds, options.processes, reaches), 1):
         results.append(result)
         missed = why_equivalent(result.mutant) or "NOT FOUND"
         verdict = missed if result.found is None else result.found[:100]

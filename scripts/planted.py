@@ -49,12 +49,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--only", default="", help="bugs whose names contain this")
     parser.add_argument("--processes", type=int, default=2, help="processes at a time (default 2)")
-    asked = parser.parse_args(arguments)
-    numbers = [number for number, bug in enumerate(BUGS) if asked.only in bug.name]
+    options = parser.parse_args(arguments)
+    numbers = [number for number, bug in enumerate(BUGS) if options.only in bug.name]
     missed = other = 0
     # A planted bug stays in its process, so each gets a process of its own.
     with multiprocessing.Pool(
-        asked.processes, partial(logging.disable), maxtasksperchild=1
+        options.processes, partial(logging.disable), maxtasksperchild=1
     ) as pool:
         for number, found, took_s in pool.imap(look, numbers):
             print(line_of(BUGS[number], found, took_s), flush=True)

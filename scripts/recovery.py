@@ -56,13 +56,13 @@ class Steps:
     """Print progress on standard error, ten times on the way."""
 
     def __init__(self, what: str, total: int) -> None:
-        self._what, self._total, self._done, self._said = what, max(1, total), 0, 0
+        self._what, self._total, self._done, self._tenths = what, max(1, total), 0, 0
 
     def add(self, count: int) -> None:
         self._done += count
-        tenth = 10 * self._done // self._total
-        if tenth > self._said:
-            self._said = tenth
+        tenths = 10 * self._done // self._total
+        if tenths > self._tenths:
+            self._tenths = tenths
             print(f"{self._what}: {self._done:,} of {self._total:,}", file=sys.stderr, flush=True)
 
 
@@ -80,7 +80,7 @@ class ProgressJournal(FileJournal):
 
 
 def binder() -> BinderCore:
-    """Return a binder without filters, since only its journal is needed."""
+    """Return a binder that accepts each bind without filters, since only its journal is needed."""
     return BinderCore(TableStore(), lambda request: SUCCESS, journals_all=True, verify_prefix=len)
 
 
@@ -96,8 +96,8 @@ def write(folder: Path, nodes: int, pods: int, *, snapshot: bool) -> None:
     core, journal = binder(), FileJournal(RealDisk(folder))
     list(journal.recovered())
 
-    def perform(effects: list[object]) -> None:
-        for each in effects:
+    def perform(commands: list[object]) -> None:
+        for each in commands:
             if isinstance(each, AppendJournal):
                 journal.append(each.records)
                 core.flushed(each.last_lsn)
@@ -165,17 +165,17 @@ def main() -> int:
     )
     parser.add_argument("--pods", type=int, default=1_000_000, help="binds (default 1000000)")
     parser.add_argument("--nodes", type=int, default=5_000, help="number of nodes (default 5000)")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     found: dict[str, object] = {
         "commit": commit_of(ROOT),
         "machine": asdict(this_machine()),
-        "nodes": asked.nodes,
+        "nodes": options.nodes,
     }
     for name in ("records", "snapshot"):
         with tempfile.TemporaryDirectory() as folder:
             how = {"snapshot": name == "snapshot"}
-            in_own_process(write, Path(folder), asked.nodes, asked.pods, **how)
-            records = asked.nodes + asked.pods * (1 if how["snapshot"] else 2)
+            in_own_process(write, Path(folder), options.nodes, options.pods, **how)
+            records = options.nodes + options.pods * (1 if how["snapshot"] else 2)
             found[name] = in_own_process(recovered, Path(folder), records)
     print(json.dumps(found, indent=2))
     return 0

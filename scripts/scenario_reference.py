@@ -27,10 +27,10 @@ def with_reference(page: str) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--update", action="store_true", help="write the page")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     page = PAGE.read_text()
     made = with_reference(page)
-    if asked.update:
+    if options.update:
         PAGE.write_text(made)
     elif made != page:
         sys.exit(f"{PAGE.name} does not show the schema; run this script with --update")

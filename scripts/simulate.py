@@ -3,7 +3,9 @@
     scripts/simulate.py [--seeds N] [--start S] [--faults lost,slow,…] [--among VARIANT]
                         [--processes P] [--reached]
 
-A failure prints its seed and the command that replays it; the exit status is then 1.
+A failure prints its seed and the command that replays it; the exit status is then 1. A variant
+(--among) is a family of runs with settings of its own. --reached counts the transitions, refusals
+and faults that happen, and names those that no run reaches (gaps).
 """
 
 from __future__ import annotations
@@ -114,21 +116,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         action="store_true",
         help="count arrows, refusals and faults on messages; exit status 1 where any is missed",
     )
-    asked = parser.parse_args(arguments)
-    kinds = [kind for kind in asked.faults.split(",") if kind]
+    options = parser.parse_args(arguments)
+    kinds = [kind for kind in options.faults.split(",") if kind]
     if unknown := sorted(set(kinds) - set(KINDS)):
         parser.error(f"--faults: {', '.join(unknown)} is none of {', '.join(KINDS)}")
     began_s = time.monotonic()
-    seeds = range(asked.start, asked.start + asked.seeds)
-    variants = VARIANTS if asked.among == "all" else [asked.among]
+    seeds = range(options.start, options.start + options.seeds)
+    variants = VARIANTS if options.among == "all" else [options.among]
     outcomes = [
         outcome
         for among in variants
-        for outcome in run(seeds, kinds, asked.processes, among, counts=asked.reached)
+        for outcome in run(seeds, kinds, options.processes, among, counts=options.reached)
     ]
     print("\n".join(summary(outcomes, time.monotonic() - began_s)))
     missed = False
-    if asked.reached:
+    if options.reached:
         reached = sum((each.reached for each in outcomes), Counter())
         print("\n".join(report(reached)))
         missed = bool(gaps(reached))

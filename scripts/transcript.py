@@ -35,7 +35,7 @@ async def replay(
 ) -> list[bytes]:
     """Send the messages to a new actor, in their order and at their times; return the replies.
 
-    receive: of the new actor's Dispatcher. On a VirtualLoop it takes no time.
+    receive: of the new actor's Dispatcher. On a VirtualLoop the replay does not wait.
     """
     handling: list[asyncio.Task[bytes]] = []
     began_s = clock_s()
@@ -54,12 +54,12 @@ def lines_of(saved: SavedTranscript) -> Iterator[str]:
     yield f"{len(saved.messages)} messages" + (f", {missing} before them missing" * (missing > 0))
     for message in saved.messages:
         try:
-            yield f"{message.at_s:.6f} {_said(Envelope.decode(message.data))}"
+            yield f"{message.at_s:.6f} {_line_of(Envelope.decode(message.data))}"
         except CodecError as error:
             yield f"{message.at_s:.6f} {len(message.data)} bytes: {error}"
 
 
-def _said(envelope: Envelope) -> str:
+def _line_of(envelope: Envelope) -> str:
     method = METHODS.get(envelope.kind)
     body = envelope.body if method is None else from_wire(method.message, envelope.body)
     if isinstance(body, PackedChanges):

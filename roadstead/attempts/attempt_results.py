@@ -25,9 +25,11 @@ def no_node(
 ) -> AttemptResult:
     """Return the result for a pod without a feasible node, with the result of PostFilter.
 
-    post_filter: the result of PostFilter, if it ran already. Raises UnsupportedError, with the
-    pod's name, if a plugin does not support it.
+    post_filter: the result of PostFilter, if it ran already. It may nominate a node, choose victims
+    there, or name a claim of devices that loses its allocation (`deallocates`). Raises
+    UnsupportedError, with the pod's name, if a plugin does not support it.
     """
+    # No tie-break is needed: if preemption has candidates, PostFilter ran in the cycle already.
     result = post_filter or post_filter_result(profile, pod, diagnosis, TieBreak())
     suffix = "" if result.status.is_success else result.status.message
     attempt_result = _unschedulable(diagnosis, suffix, result.nominated_node)

@@ -75,7 +75,10 @@ class AttemptStore:
                 yield found
 
     def uids_of(self, permit: PermitDecision) -> tuple[str, ...]:
-        """Return the UIDs of a plugin's decision: of one pod, or of all waiting pods it selects."""
+        """Return the UIDs of a plugin's decision: of one pod, or of all waiting pods it selects.
+
+        (`PermitDecision.chosen` selects pods by their facts, in place of one UID.)
+        """
         if permit.chosen is None:
             return (permit.uid,)
         return tuple(each.pod.uid for each in self._selected(permit, AttemptState.WAITING))

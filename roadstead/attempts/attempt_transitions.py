@@ -1,7 +1,7 @@
 """AttemptTransitions: the transitions of one attempt, from placement to its end.
 
-The base class of AttemptsCore that changes single records; `core` selects them. `out` collects the
-commands of a call.
+The base class of AttemptsCore: it changes single records, which AttemptsCore selects. `out`
+collects the commands of a call.
 """
 
 from __future__ import annotations
@@ -47,9 +47,10 @@ class AttemptTransitions:
         records = [undecided[uid] for uid in node_of]
         tokens = self._store.next_tokens(len(records))
         for record, node_name, token in zip(records, node_of.values(), tokens, strict=True):
-            uid, key, pod_class, _, number, _, _ = record.pod
+            # Unpacked, which is faster than attribute access: this runs for each placed pod.
+            uid, key, pod_class, _, attempt_number, _, _ = record.pod
             version = read_versions.get(node_name, 0)
-            record.refusal, record.decided = None, (number, node_name, "")
+            record.refusal, record.decided = None, (attempt_number, node_name, "")
             record.attempt = attempt = Attempt(token, uid, key, node_name, pod_class.facts, version)
             out.assume.append(attempt)
         self._store.transition_all(records, AttemptEvent.PLACE)
@@ -63,8 +64,8 @@ class AttemptTransitions:
             else:
                 self._end(record, AttemptEvent.REFUSE, out, conflict(status.message))
         elif status.is_success and record.state in ENDED_UNBOUND:
-            # The attempt ended before the cache accepted it, so that the cache must forget it; a
-            # late or repeated answer repeats Forget, which changes nothing then.
+            # The attempt ended before the cache accepted it, so the cache must forget it. A late or
+            # repeated answer repeats Forget, which then changes nothing.
             out.forget.append(record.placed_attempt)
 
     def _reserve(self, record: AttemptRecord, now_s: float, out: Outbox) -> None:

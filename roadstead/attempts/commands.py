@@ -53,8 +53,8 @@ class RequeueItem:
 class PodReport:
     """A message to the user about a pod.
 
-    reasons: sorted (reason, number of nodes). nominated_node: None leaves the pod's nomination
-    as it is, "" clears it.
+    key: namespace/name. reasons: sorted (reason, number of nodes). nominated_node: None leaves the
+    pod's nomination as it is, "" clears it.
     """
 
     uid: str
@@ -116,8 +116,8 @@ class Confirm:
 class Nomination:
     """A pod's new nominated node; "" ends its nomination. victims: pods to be evicted for it.
 
-    preempting_plugin: the plugin that chose the victims. deallocates: key of a claim of devices
-    that loses its allocation for the pod, or "".
+    key: namespace/name of the pod. preempting_plugin: the plugin that chose the victims.
+    deallocates: key of a claim of devices that loses its allocation for the pod, or "".
     """
 
     uid: str

@@ -192,7 +192,7 @@ class AttemptsCore(AttemptTransitions):
         return self._commands(out)
 
     def bind_next(self, attempts: Iterable[Attempt]) -> bool:
-        """Whether no plugin runs between the cache's answer to these attempts and their binds."""
+        """Whether the binds follow the cache's answer: no plugin runs between the two."""
         records = (self._store.attempts.get(each.token) for each in attempts)
         return all(record is not None and record.binds_without_plugins for record in records)
 
@@ -227,7 +227,8 @@ class AttemptsCore(AttemptTransitions):
         Commands: Confirm and Done for bound attempts (after PostBind); Forget for the others, and
         RequeuePods (Done if another attempt bound the pod; neither if the pod was deleted). Raises
         IllegalTransitionError, with nothing changed, for a token that was never issued, an attempt
-        that was not sent to the binder, or an answer that differs from an earlier one (I8).
+        that was not sent to the binder, or an answer that differs from an earlier one (I8 of
+        docs/invariants.md).
         """
         new: dict[str, tuple[AttemptRecord, BindResult]] = {}
         attempts = self._store.attempts
@@ -316,9 +317,9 @@ class AttemptsCore(AttemptTransitions):
         """Apply plugins' recorded decisions about waiting pods; return all commands of a call.
 
         The loop ends: each decision that is not ignored moves a pod towards its end, and no
-        decision moves a pod back. Binds are sent in the order of the pods' decisions: the pod that
-        completes a gang is permitted before the pods that waited for it, but its decision counted
-        on their placements, and the binder runs the filters again.
+        decision moves a pod back. Binds are sent in the order in which the pods were placed: the
+        pod that completes a gang is permitted before the pods that waited for it, but the binder
+        runs the filters again, and it was placed on a table that had those pods.
         """
         while permits := [
             permit for registry in self._waiting_registries for permit in registry.pop_decisions()

@@ -52,7 +52,7 @@ class AttemptEvent(StrEnum):
 
 _S, _E = AttemptState, AttemptEvent
 
-PASSING = frozenset({_S.ASSUMED, _S.PERMITTED})
+TRANSIENT = frozenset({_S.ASSUMED, _S.PERMITTED})
 """States that a pod enters and leaves within one call of the core."""
 
 AT_BINDER = frozenset({_S.BINDING, _S.ASKED})
@@ -67,7 +67,7 @@ TRYING = frozenset({_S.ASSUMING, *RESERVED})
 UNDER_WAY = frozenset({_S.LEASED, *TRYING})
 """States from lease to end."""
 
-LIVE = UNDER_WAY - PASSING
+LIVE = UNDER_WAY - TRANSIENT
 """States from lease to end that a pod may have between two calls."""
 
 ENDED = frozenset({_S.BOUND, _S.UNSCHEDULABLE, _S.FAILED, _S.CONFLICT, _S.GONE})
@@ -129,14 +129,14 @@ def event_of(decision: Decision) -> AttemptEvent:
 
 
 def decision_key(decision: Decision) -> tuple[int, str | None, str]:
-    """Return a key that is equal for copies of a decision: attempt number, node, error."""
+    """Return what is equal for copies of a decision: attempt number, node, error."""
     return decision.pod.attempt, decision.node_name, decision.error
 
 
 class Attempt(NamedTuple):
     """One attempt to bind one pod to one node; `token` identifies it at cache and binder.
 
-    read_version: version of the node's row that the decision read.
+    key: namespace/name. read_version: version of the node's row that the decision read.
     """
 
     token: str
@@ -249,7 +249,7 @@ def is_new_answer(record: AttemptRecord, answer: BindResult, earlier: BindResult
     if before is not None:
         if (before.outcome, before.node_name) == (answer.outcome, answer.node_name):
             return False
-        why = f"the binder said {before.outcome.value} {before.node_name} before"
+        why = f"the binder answered {before.outcome.value} {before.node_name} before"
     elif record.state is AttemptState.GONE:
         return False
     elif (

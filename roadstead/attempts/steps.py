@@ -85,6 +85,7 @@ def report_deletion(profile: Profile, target: Target) -> Iterator[str]:
 def _failure_messages(
     point: str, name: str, call: Callable[[PodIdentity, PodFacts, str], None], target: Target
 ) -> Iterator[str]:
+    """Call a plugin at an extension point; yield a message if it fails."""
     try:
         call(*target)
     except PluginFailure as failure:
@@ -96,7 +97,10 @@ def _with_plugin(status: Status, name: str) -> Status:
 
 
 def _final(point: str, status: Status) -> Status:
-    """Return a success or a plugin's refusal as it is, anything else as an error of the point."""
+    """Return a success or a plugin's refusal as it is, anything else as an error.
+
+    point: the extension point, for the message.
+    """
     if status.is_success or status.is_rejected:
         return status
     what = status.message or status.code.upstream_name

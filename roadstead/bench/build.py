@@ -348,8 +348,8 @@ def _fixed_names(template: Template, documents: list[Document], count: int) -> t
 def _labels_of(op: CreateNodesOp) -> list[dict[str, str]]:
     """Additional labels of the nodes; node i has entry i modulo the length."""
     if op.label_node_prepare_strategy is not None:
-        given = op.label_node_prepare_strategy
-        return [{given.label_key: value} for value in given.label_values]
+        strategy = op.label_node_prepare_strategy
+        return [{strategy.label_key: value} for value in strategy.label_values]
     if op.unique_node_label_strategy is not None:
         key = op.unique_node_label_strategy.label_key
         return [{key: f"value-{index}"} for index in range(op.count)] or [{}]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 ADDITIONS = 20_000_000
 CALIBRATED_S = 1.05
-"""Seconds of the additions in a Python loop on the machine for which bounds are given."""
+"""Seconds of the additions on the machine for which `scaled` returns times."""
 
 
 @dataclass(frozen=True, slots=True)

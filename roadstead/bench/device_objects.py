@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from roadstead.bench.series import PodSeries
+from roadstead.devices.errors import AllocationError
 from roadstead.devices.state import DeviceState
 from roadstead.facts.compile_devices import (
     compile_claim_spec,
@@ -141,7 +142,7 @@ def claim_of_pod(namespace: str, uid: str, name: str, spec: ClaimSpec) -> Device
 
 
 def with_own_claims(classes: Sequence[PodFacts], index: int, uid: str) -> PodFacts:
-    """Return the pod of an index, which owns and reserves its claims."""
+    """Return the pod of an index, with the names of the claims that were created for it."""
     facts = classes[index % len(classes)]
     claims = tuple(
         each if each.template_name is None else replace(each, generated=_claim_name(uid, each.name))
@@ -169,11 +170,18 @@ def _templated(facts: PodFacts) -> list[PodClaim]:
 def _allocated(
     state: DeviceState, claim: DeviceClaimFacts, nodes: Sequence[NodeFacts], turn: int
 ) -> tuple[Allocation | None, int]:
-    """Return a claim's allocation on the first node from `turn` on, and the next turn."""
-    plan = state.allocator.plan((claim,))
-    for offset in range(len(nodes)):
-        node = nodes[(turn + offset) % len(nodes)]
-        found = state.allocator.allocate(plan, node.name, node.labels)
-        if found is not None:
-            return found[0], turn + offset + 1
+    """Return a claim's allocation on the first node from `turn` on, and the next turn.
+
+    turn: number of the node that is tried first, modulo the number of nodes.
+    """
+    try:
+        plan = state.allocator.plan((claim,))
+        for offset in range(len(nodes)):
+            node = nodes[(turn + offset) % len(nodes)]
+            found = state.allocator.allocate(plan, node.name, node.labels)
+            if found is not None:
+                return found[0], turn + offset + 1
+    except AllocationError as error:
+        # Such as a class that no op creates, or a selector that is not valid.
+        raise InputError(str(error), field=f"ResourceClaim {claim.key}") from error
     return None, turn

@@ -189,7 +189,8 @@ def pods_since(
 ) -> tuple[int, NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """(number, submitted_s, bound_s, bound_processor_s) of the pods not bound before `since_s`.
 
-    The number includes pods that are not bound at all; the arrays do not.
+    followed: the series whose pods are counted. The number includes pods that are not bound at all;
+    the arrays do not.
     """
     submitted = np.concatenate([np.empty(0), *(each.submitted_s() for each in followed)])
     bound = np.concatenate([np.empty(0), *(each.bound_s[: each.submitted] for each in followed)])

@@ -63,9 +63,10 @@ def _script(name: str, nodes: NodeSeries, pods: PodSeries) -> Script:
 
 
 def ten_classes(name: str, nodes: int, pods: int, seed: int) -> Script:
-    """Ten pod classes in a seeded order, such that ten pods fit on each node."""
+    """Ten pod classes in a seeded order, of which ten pods fit on each node."""
     node_classes = tuple(class_of_node(ten_node(index)) for index in range(min(nodes, TEN_NODES)))
     classes = tuple(map(_less_scarce, TEN_CLASSES))
+    # Equal numbers of each class, in the order of random numbers.
     column = np.argsort(raw_stream(seed, "bench order", pods), kind="stable") % len(classes)
     series = PodSeries(pods, TEN_NAMESPACE, classes, class_of=column.astype(np.int32))
     return _script(name, NodeSeries(node_classes, nodes), series)

@@ -83,11 +83,11 @@ class Params:
             raise self.error(rule, param.removeprefix("$"), cut_short(found))
         return int(found)
 
-    def filled(self, given: dict[str, Scalar]) -> dict[str, Scalar]:
+    def filled(self, template_params: dict[str, Scalar]) -> dict[str, Scalar]:
         """Template parameters, with the values of the workload's parameters filled in."""
         return {
             name: self.value(each) if isinstance(each, str) and each.startswith("$") else each
-            for name, each in given.items()
+            for name, each in template_params.items()
         }
 
     def seconds(self, text: str, param: str) -> float:

@@ -39,7 +39,8 @@ EXTRA_TOLERANCE: Final = 1.0 / 256
 class Slots:
     """Slots with scores, idle or busy, in contiguous partitions.
 
-    score: float64[slots]; busy: bool[slots]; bounds: int64[partitions + 1].
+    A part is a slice of the slots: a partition, or all. score: float64[slots]; busy: bool[slots];
+    bounds: int64[partitions + 1].
     """
 
     def __init__(
@@ -94,10 +95,14 @@ class Slots:
         # Cumulative weights: a uniform point between its ends falls to each slot by its weight.
         cumulative = self._cumulative_weights[part.start : part.stop + 1]
         low, high = cumulative[0], cumulative[-1]
+        last = part.stop - part.start - 1
         found = np.empty(0, dtype=np.int64)
         for _ in range(DRAW_ROUNDS):
             points = low + random.random(2 * count + 8) * (high - low)
-            drawn = part.start + np.searchsorted(cumulative, points, side="right") - 1
+            # A point may equal `high` because of rounding: all do if the weights are tiny beside
+            # those of the partitions before. It belongs to the last slot.
+            indices = np.searchsorted(cumulative, points, side="right") - 1
+            drawn = part.start + np.minimum(indices, last)
             drawn = np.concatenate((found, drawn[~seen_busy[drawn]]))
             # Of a slot that is drawn repeatedly, only the first draw counts.
             found = drawn[rank_among_equals(drawn) == 0]
@@ -138,8 +143,8 @@ class GapModel:
 
     @property
     def tasks(self) -> int:
-        """The number of tasks of a gap."""
-        return round(self.tasks_per_s * self.sync_gap_s)
+        """The number of tasks of a gap: at least one."""
+        return max(1, round(self.tasks_per_s * self.sync_gap_s))
 
     @property
     def attempts(self) -> int:
@@ -155,14 +160,14 @@ def fill_gap(model: GapModel, slots: int, seed: int) -> tuple[int, int]:
     """
     random = np.random.default_rng([seed, slots])
     pool = Slots(slots, model.partitions, model.variance, random)
-    seen = np.zeros((model.schedulers, slots), dtype=np.bool_)
+    seen_busy = np.zeros((model.schedulers, slots), dtype=np.bool_)
     waiting = _shares(model.tasks, model.schedulers, 0, 1)
     placed = conflicts = 0
     for step in range(STEPS):
         attempts = _shares(model.attempts, model.schedulers, step, STEPS)
         picks = []
         for scheduler in range(model.schedulers):
-            view = seen[scheduler]
+            view = seen_busy[scheduler]
             for partition in refreshed(scheduler, step, model.schedulers, model.partitions):
                 part = pool.part(partition)
                 view[part] = pool.busy[part]
@@ -174,7 +179,7 @@ def fill_gap(model: GapModel, slots: int, seed: int) -> tuple[int, int]:
                 picks.append(pool.pick(view, slice(0, slots), count, random))
         # All schedulers pick before any pick is assigned: they run at the same time and do not see
         # each other's picks of this step.
-        assigned = assign_slots(pool, seen, picks, random)
+        assigned = assign_slots(pool, seen_busy, picks, random)
         waiting -= assigned.won
         placed += len(assigned.slots)
         conflicts += int(assigned.lost.sum())
@@ -237,15 +242,16 @@ class AssignedSlots:
 
 
 def assign_slots(
-    pool: Slots, seen: NDArray[np.bool_], picks: list[Ints], random: np.random.Generator
+    pool: Slots, seen_busy: NDArray[np.bool_], picks: list[Ints], random: np.random.Generator
 ) -> AssignedSlots:
     """Resolve picks: assign each slot to a random one of the schedulers that picked it.
 
-    Winners and losers mark the slot as busy in their views. seen: bool[schedulers, slots].
+    Winners and losers mark the slot as busy in their views. seen_busy: bool[schedulers, slots], the
+    views.
     """
     scheduler = np.repeat(np.arange(len(picks)), [len(each) for each in picks])
     slots = np.concatenate(picks)
-    seen[scheduler, slots] = True
+    seen_busy[scheduler, slots] = True
     # In a random order of the picks, the first pick of a slot that is not busy wins it.
     order = random.permutation(len(slots))
     is_free = ~pool.busy[slots[order]] & (rank_among_equals(slots[order]) == 0)

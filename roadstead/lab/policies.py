@@ -56,6 +56,11 @@ class PolicyModel:
     def step_s(self) -> float:
         return self.sync_gap_s / STEPS
 
+    @property
+    def steps_per_phase(self) -> int:
+        """The number of steps of a phase; 0 for a phase that is too short to be simulated."""
+        return round(self.phase_s / self.step_s)
+
 
 @dataclass(slots=True)
 class _Phase:
@@ -82,9 +87,10 @@ class _Phase:
 class PolicyRun:
     """One run; `run()` simulates all phases.
 
-    quality: float64[slots], rank of each slot's score from 0 to 1. seen: bool[schedulers, slots],
-    the slots that are busy in each view. mean_quality: float64[schedulers, partitions], of the
-    idle slots at the last refresh. queues: for each scheduler, [step of arrival, tasks] in order.
+    quality: float64[slots], rank of each slot's score from 0 to 1. seen_busy: bool[schedulers,
+    slots], the schedulers' views: which slots are busy. mean_quality: float64[schedulers,
+    partitions], of the idle slots at the last refresh. queues: for each scheduler, in order,
+    [step of arrival, number of waiting tasks that arrived in it].
     waiting: int64[schedulers], tasks in the queues. oldest_wait_s: float64[schedulers], how long
     the oldest task has waited. ends: step → slots whose tasks end in it.
     """
@@ -101,7 +107,7 @@ class PolicyRun:
         )
         ranks = np.argsort(np.argsort(self.slots.score))
         self.quality = ranks / max(model.slots - 1, 1)
-        self.seen = np.zeros((model.schedulers, model.slots), dtype=np.bool_)
+        self.seen_busy = np.zeros((model.schedulers, model.slots), dtype=np.bool_)
         # The mean of all ranks, until a partition is refreshed for the first time.
         self.mean_quality = np.full((model.schedulers, model.partitions), 0.5)
         self.queues: list[deque[list[int]]] = [deque() for _ in range(model.schedulers)]
@@ -115,7 +121,7 @@ class PolicyRun:
         model = self.model
         metrics: dict[str, float] = {}
         total = _Phase()
-        steps_per_phase = round(model.phase_s / model.step_s)
+        steps_per_phase = model.steps_per_phase
         for number, load in enumerate(model.phases, 1):
             phase = _Phase()
             for step in range((number - 1) * steps_per_phase, number * steps_per_phase):
@@ -143,7 +149,7 @@ class PolicyRun:
             self._pick(scheduler, step, min(int(self.waiting[scheduler]), attempts))
             for scheduler in range(self.model.schedulers)
         ]
-        assigned = assign_slots(self.slots, self.seen, picks, self.random)
+        assigned = assign_slots(self.slots, self.seen_busy, picks, self.random)
         self._busy += len(assigned.slots)
         self._start(step, assigned.slots, phase)
         phase.used += self._busy
@@ -162,35 +168,35 @@ class PolicyRun:
 
     def _pick(self, scheduler: int, step: int, count: int) -> Ints:
         """Refresh the due partitions of a scheduler's view, and pick slots by its policy."""
-        model, view = self.model, self.seen[scheduler]
+        model, view = self.model, self.seen_busy[scheduler]
         if model.policy == "state-sync":
             if step % STEPS == 0:
                 view[:] = self.slots.busy
             return self.slots.pick(view, slice(0, model.slots), count, self.random)
-        for fresh in refreshed(scheduler, step, model.schedulers, model.partitions):
-            part = self.slots.part(fresh)
+        for partition in refreshed(scheduler, step, model.schedulers, model.partitions):
+            part = self.slots.part(partition)
             view[part] = self.slots.busy[part]
             idle = ~view[part]
-            self.mean_quality[scheduler, fresh] = (
+            self.mean_quality[scheduler, partition] = (
                 self.quality[part][idle].mean() if idle.any() else NO_IDLE_SLOTS
             )
-        fresh = freshest(scheduler, step, model.schedulers, model.partitions)
+        newest = freshest(scheduler, step, model.schedulers, model.partitions)
         found: list[Ints] = []
-        for partition in self._preferred(scheduler, fresh):
+        for partition in self._preferred(scheduler, newest):
             found.append(self.slots.pick(view, self.slots.part(partition), count, self.random))
             count -= len(found[-1])
             if not count:
                 break
         return np.concatenate(found)
 
-    def _preferred(self, scheduler: int, fresh: int) -> list[int]:
-        """Partitions in the order in which a scheduler tries them."""
+    def _preferred(self, scheduler: int, newest: int) -> list[int]:
+        """Partitions in the order in which a scheduler tries them. newest: refreshed last."""
         policy, partitions = self.model.policy, self.model.partitions
         is_late = self.oldest_wait_s[scheduler] > self.model.adaptive_wait_s
         if policy == "quality-first" or (policy == "adaptive" and not is_late):
             best: list[int] = np.argsort(-self.mean_quality[scheduler], kind="stable").tolist()
             return best
-        return [(fresh - back) % partitions for back in range(partitions)]
+        return [(newest - back) % partitions for back in range(partitions)]
 
     def _start(self, step: int, slots: Ints, phase: _Phase) -> None:
         """Start a task on each slot: draw its duration, and record the step in which it ends."""

@@ -15,7 +15,7 @@ class Preset:
     """A named sweep.
 
     vary: values of the swept parameters; set: values of others. engine: "model" for a study of
-    `studies.py`, else how the product's actors run. seeds: number of repeats.
+    `studies.py`, "inline" for the product's actors in one process. seeds: number of repeats.
     """
 
     title: str

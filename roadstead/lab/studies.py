@@ -122,12 +122,16 @@ def _run_gap(values: Values, seed: int) -> Metrics:
     return parsync.extra_slots(parsync.GapModel(**_known_fields(parsync.GapModel, values)), seed)  # type: ignore[arg-type]
 
 
-def _run_policies(values: Values, seed: int) -> Metrics:
+def _policy_model(values: Values) -> policies.PolicyModel:
     fields_of_model = _known_fields(policies.PolicyModel, values)
     percentages = str(values["phases"]).split("/")
     phases = tuple(float(each) / PERCENT for each in percentages)
     fields_of_model |= {"phases": phases, "variance_between_partitions": values["between"]}
-    return policies.simulate(policies.PolicyModel(**fields_of_model), seed)  # type: ignore[arg-type]
+    return policies.PolicyModel(**fields_of_model)  # type: ignore[arg-type]
+
+
+def _run_policies(values: Values, seed: int) -> Metrics:
+    return policies.simulate(_policy_model(values), seed)
 
 
 PERCENT: Final = 100.0
@@ -219,6 +223,7 @@ POLICIES: Final = Study(
     ),
     _run_policies,
     ("wait_s", "conflict_fraction", "quality", "tasks_per_s", "phase3_wait_s", "utilization"),
+    is_possible=lambda values: _policy_model(values).steps_per_phase > 0,
 )
 
 MODEL_STUDIES: Final = {each.name: each for each in (OMEGA, EXTRA_SLOTS, POLICIES)}

@@ -35,6 +35,11 @@ wait until their backoff ends. `EventRules` decide which events help which pods 
 Follows pkg/scheduler/backend/queue (scheduling_queue.go, active_queue.go, backoff_queue.go) of 1.34
 with SchedulerQueueingHints and SchedulerPopFromBackoffQ on. Leases and the maximum number of pods
 are Roadstead's own. Every call is deterministic; time is the argument `now_s`.
+
+The owner of a lease is the scheduler that holds it. A scheduler loses a race (CONFLICT) if another
+one used the node's resources first. A gang is a pod group of Coscheduling, whose pods wait for each
+other at Permit. Binds are made by the binder, an actor; another one, the supervisor, replaces
+schedulers that stopped.
 """
 
 from roadstead.queue.core import PodPredicate, QueueCore

@@ -33,7 +33,7 @@ Entries = Sequence[PodEntry[EventT]]
 
 
 class PodContainer(Protocol[EventT]):
-    """Container of the pods in one state."""
+    """Container of the pods in one state, which `QueueStore` calls when a pod changes its state."""
 
     def put(self, entries: Entries[EventT]) -> None: ...
 
@@ -71,18 +71,18 @@ class EntryOrder(Generic[EventT]):
 
     A retried pod was leased before; it bypasses the pods that entered activeQ before it when it is
     leased before them. bypasses: number of leases of retried pods while another pod had waited
-    longer. numbers: of entries, shared by all orders, so that a pod that changes its profile is
-    current in one order only.
+    longer. entry_numbers: yields the next value of `PodEntry.entered`. All orders share it, so a
+    pod that changed its profile has its present number in the order of its new profile only.
     """
 
-    def __init__(self, heap: LazyHeap[PodEntry[EventT]], numbers: Iterator[int]) -> None:
+    def __init__(self, heap: LazyHeap[PodEntry[EventT]], entry_numbers: Iterator[int]) -> None:
         self.bypasses = 0
         self._heap = heap
-        self._numbers = numbers
+        self._entry_numbers = entry_numbers
         self._entries: deque[tuple[int, PodEntry[EventT]]] = deque()
 
     def append(self, entries: Iterable[PodEntry[EventT]]) -> None:
-        numbered = list(zip(self._numbers, entries, strict=False))
+        numbered = list(zip(self._entry_numbers, entries, strict=False))
         for number, entry in numbered:
             entry.entered, entry.bypasses_before = number, self.bypasses
         self._entries += numbered
@@ -131,14 +131,14 @@ class ActiveQ(PodHeap[EventT]):
         super().__init__(key, heap)
         self._by_profile = by_profile
         self._orders: dict[str, EntryOrder[EventT]] = {}
-        self._numbers = count(1)
+        self._entry_numbers = count(1)
 
     def order_of(self, entry: PodEntry[EventT]) -> EntryOrder[EventT]:
         """Return the order that contains a pod: that of its profile, if leases are by profile."""
         profile = entry.facts.scheduler_name if self._by_profile else ""
         found = self._orders.get(profile)
         if found is None:
-            found = self._orders[profile] = EntryOrder(self.heap, self._numbers)
+            found = self._orders[profile] = EntryOrder(self.heap, self._entry_numbers)
         return found
 
     def put(self, entries: Entries[EventT]) -> None:
@@ -257,7 +257,8 @@ class InFlight(Generic[EventT]):
 
     No event is lost between lease and requeue (inFlightEvents of upstream's active_queue.go, with
     one number for each lease, `Lease.first_event`, instead of one list element for each pod). A
-    full log is replaced by one event (`any_of`), which at worst causes a needless retry.
+    full log is replaced by one event (the result of `any_of`), which at worst causes a needless
+    retry.
     """
 
     def __init__(self, max_events: int, any_of: AnyOf[EventT]) -> None:

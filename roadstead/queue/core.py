@@ -52,7 +52,8 @@ class QueueCore(Generic[EventT]):
     """All pods that are not bound, each in the container of its state.
 
     gate: PreEnqueue. rules: which events help which pods; by default any event helps any pod.
-    sort: QueueSort. settings: bounds and durations.
+    sort: QueueSort. settings: bounds and durations. `_store.pods.present` has the pods of the queue
+    by UID.
     """
 
     def __init__(
@@ -84,14 +85,14 @@ class QueueCore(Generic[EventT]):
         repeated: list[tuple[str, PodFacts]] = []
         done: list[str] = []
         refused: list[str] = []
-        room = self.settings.max_pods - len(queued)
+        free_count = self.settings.max_pods - len(queued)
         for identity, facts in pods:
             uid = identity.uid
             if uid in queued or uid in accepted:
                 repeated.append((uid, facts))
             elif uid in ended:
                 done.append(uid)
-            elif len(accepted) >= room:
+            elif len(accepted) >= free_count:
                 refused.append(uid)
             else:
                 accepted[uid] = self._new_entry(identity, facts, now_s)

@@ -2,9 +2,10 @@
 
 When a pod was assigned, or changed on its node, upstream considers only some waiting pods
 (getUnschedulablePodsWithCrossTopologyTerm of pkg/scheduler/backend/queue/scheduling_queue.go,
-1.34): such a pod cannot help a pod that was rejected for reasons within single nodes.
-Plugins declare which pods it may help when they register events (`RegisteredEvent.may_matter`).
-An event that spares gangs moves only pods without a gang (`roadstead.queue.gang_turns`).
+1.34): such a pod cannot help a pod that was rejected for reasons within single nodes. Plugins
+declare which pods it may help when they register events (`RegisteredEvent.may_matter`). An event
+that spares gangs moves only pods without a gang (`roadstead.queue.gang_turns`). A thorough event
+(`ObjectChange.thorough`) also moves pods that upstream leaves to the retry after five minutes.
 """
 
 from __future__ import annotations
@@ -36,8 +37,7 @@ def event_rules(hints: HintMap) -> EventRules[OccurredEvent]:
         if not _may_help_only_some(event.event) or not isinstance(assigned, EventPod):
             return True
         if event.change.thorough and event.change.old is not None:
-            # The old pod may have blocked pods that the new one does not concern; upstream leaves
-            # these to the retry after five minutes.
+            # The old pod may have blocked pods that the new one does not concern.
             return True
         return hints.may_matter(facts, assigned.facts, rejected_by)
 

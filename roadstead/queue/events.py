@@ -1,4 +1,8 @@
-"""Events for queueing hints, created from changes of nodes and pods."""
+"""Events for queueing hints, created from changes of nodes and pods.
+
+Thorough events (`ObjectChange.thorough`) also move pods that upstream leaves to the retry after
+five minutes.
+"""
 
 from __future__ import annotations
 

@@ -72,6 +72,7 @@ class GangTurns:
         """Return waiting gangs for which others freed resources, by priority, then arrival."""
         found: dict[GroupKey, int] = {}
         for key in self._members.groups() if self._freed else ():
+            # Resources that only this gang freed were free before its attempt, too.
             waiting_pods = self._unschedulable_pods(key) if self._freed != {key} else []
             facts = self._core.facts_of(waiting_pods[0]) if waiting_pods else None
             if facts is not None:

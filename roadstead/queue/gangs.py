@@ -20,7 +20,11 @@ from roadstead.queue.pods import QueuedPod
 
 
 class Gangs:
-    """Gangs with pods in the queue. handle_events: sends events to the core."""
+    """Gangs with pods in the queue.
+
+    handle_events: passes events to `core`, which moves the pods that they may help. _gang_plugins:
+    names of the plugins that place gangs (Coscheduling): they reject pods that stop waiting.
+    """
 
     def __init__(
         self,
@@ -30,15 +34,15 @@ class Gangs:
         events: PodEvents,
         handle_events: Callable[[Sequence[OccurredEvent], float], None],
     ) -> None:
-        self._plugins = frozenset().union(*(each.gang_plugins for each in profiles))
+        self._gang_plugins = frozenset().union(*(each.gang_plugins for each in profiles))
         self._core, self._members = core, members
         self._events, self._handle_events = events, handle_events
 
     def add_bound(self, pods: Sequence[Pod], now_s: float) -> None:
         """Add pods of gangs that were bound before this queue was created."""
-        members = [facts for pod, facts in pods if self._members.add(pod.uid, facts)]
+        new_members = [facts for pod, facts in pods if self._members.add(pod.uid, facts)]
         self._members.bind(pod.uid for pod, _ in pods)
-        self._handle_events(self._events.added(members), now_s)
+        self._handle_events(self._events.added(new_members), now_s)
 
     def bound_counts(self, pods: Iterable[QueuedPod]) -> tuple[tuple[str, str, int], ...]:
         """Return (namespace, name, number of bound pods) for each gang of these pods."""
@@ -49,7 +53,7 @@ class Gangs:
 
     def stopped_waiting(self, rejected_by: Iterable[str]) -> bool:
         """Whether a pod that these plugins rejected had stopped waiting for its gang."""
-        return not self._plugins.isdisjoint(rejected_by)
+        return not self._gang_plugins.isdisjoint(rejected_by)
 
     def activate_gangs(self, gangs: Sequence[GroupKey], now_s: float) -> None:
         """Activate the pods of these gangs that had stopped waiting for their gang.

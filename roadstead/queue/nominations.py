@@ -68,14 +68,14 @@ class QueueNominations:
 
         Upstream: hasNominatedNodeNameChanged in pkg/scheduler/eventhandlers.go.
         """
-        sent = {
+        new_nodes = {
             each.uid: each.nominated_node for each in reports if each.nominated_node is not None
         }
-        known = {uid: facts for uid in sent if (facts := self._core.facts_of(uid)) is not None}
+        known = {uid: facts for uid in new_nodes if (facts := self._core.facts_of(uid)) is not None}
         return {
             uid: facts
             for uid, facts in known.items()
-            if facts.nominated_node_name not in ("", sent[uid])
+            if facts.nominated_node_name not in ("", new_nodes[uid])
         }
 
     def send_changes(self) -> QueueSteps[None]:

@@ -14,7 +14,7 @@ from roadstead.queue.pods import EndedLease, EventT
 
 
 class OverduePods:
-    """Owner → UID → epoch of the lease that expired.
+    """Owner of the lease (a scheduler) → UID → epoch of the lease that expired.
 
     For each owner, at most 2 × (pods in the queue) + MAX_GONE pods; beyond that, gone pods (which
     left the queue) are removed.
@@ -44,5 +44,5 @@ class OverduePods:
         Those that the current incarnation leased stay until it is replaced, too.
         """
         epochs = self._epochs.pop(owner, {})
-        if current := {uid: at for uid, at in epochs.items() if at >= epoch}:
+        if current := {uid: leased_in for uid, leased_in in epochs.items() if leased_in >= epoch}:
             self._epochs[owner] = current

@@ -49,7 +49,11 @@ class QueueEvent(StrEnum):
 
 
 class RequeueReason(StrEnum):
-    """Reason that a leased pod returns to the queue."""
+    """Reason that a leased pod returns to the queue.
+
+    CONFLICT: its scheduler lost a race for the node. UNSCHEDULABLE: plugins rejected it. ERROR: its
+    attempt failed.
+    """
 
     CONFLICT = "conflict"
     UNSCHEDULABLE = "unschedulable"
@@ -101,8 +105,8 @@ class QueuedPod(NamedTuple):
     seq: unique arrival number. timestamp_s: when it arrived, or last returned rejected or failed
     (not after a lost race or an expired lease). initial_attempt_s: when it first entered activeQ.
     attempts: number of leases, this one included. rejected_by: plugins that last rejected it (empty
-    while in flight). tie_break_number: 1 plus the number of lost races and failed attempts; only
-    these change the tie-break.
+    while in flight). tie_break_number: 1 plus the number of lost races and failed attempts; the
+    random choice among nodes of equal score depends on it.
     """
 
     identity: PodIdentity
@@ -205,7 +209,8 @@ class PodEntry(Generic[EventT]):
     unschedulable_count, consecutive_errors: determine the backoff (upstream's QueuedPodInfo).
     own_events: events of this pod alone, while it is in flight; None stands for "any event".
     pending, rejected_by: as in `Requeue`. gating_plugin: whose PreEnqueue refused the pod.
-    entered, bypasses_before: see `roadstead.queue.containers.EntryOrder`.
+    entered: number of its entry into activeQ. bypasses_before: bypasses at that time; see
+    `roadstead.queue.containers.EntryOrder`. history: the last transitions, for errors.
     """
 
     uid: str
@@ -230,6 +235,7 @@ class PodEntry(Generic[EventT]):
     own_events: tuple[EventT | None, ...] = ()
 
     def view(self) -> QueuedPod:
+        """Return the pod as a scheduler receives it."""
         return QueuedPod(
             self.identity,
             self.facts,

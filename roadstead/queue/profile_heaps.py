@@ -11,7 +11,7 @@ from roadstead.queue.pods import EventT, PodEntry
 class ProfileHeaps(LazyHeap[PodEntry[EventT]]):
     """Heap of all pods, and one heap for each profile.
 
-    A pod stays in the heap of the profile that it had when it was put.
+    A pod stays in the heap of the profile that it had when it was put. The names of items are UIDs.
     """
 
     def __init__(self) -> None:

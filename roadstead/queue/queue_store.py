@@ -1,7 +1,7 @@
 """QueueStore: every pod of the queue in its container, and the only methods that move it.
 
-`PodStore` has the records by UID, as in every core; the containers (heaps, groups, leases) exist
-only in the queue.
+`PodStore` has the records by UID, as in every core: `present` those in a state of `QUEUED`, `ended`
+the last DONE ones. The containers (heaps, groups, leases) exist only in the queue.
 """
 
 from __future__ import annotations

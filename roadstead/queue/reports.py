@@ -10,7 +10,11 @@ from roadstead.facts.pod import PodFacts
 
 @dataclass(frozen=True, slots=True)
 class PendingReason:
-    """Status of a pending pod. reasons: (reason, number of nodes)."""
+    """Status of a pending pod.
+
+    key: namespace/name. reasons: (reason, number of nodes that were rejected for it). plugins: that
+    rejected the pod.
+    """
 
     uid: str
     key: str

@@ -118,13 +118,13 @@ class Requeueing(Generic[EventT]):
 
     def skip_deleting(self, pods: Iterable[QueuedPod], now_s: float) -> list[QueuedPod]:
         """Gate leased pods that are being deleted; return the others."""
-        kept: list[QueuedPod] = []
+        others: list[QueuedPod] = []
         for pod in pods:
             if pod.facts.is_terminating:
                 self.enter(self._store.pods.present[pod.identity.uid], QueueEvent.EXPIRE, now_s)
             else:
-                kept.append(pod)
-        return kept
+                others.append(pod)
+        return others
 
     def retry(self, entry: PodEntry[EventT], hints: Hints[EventT], now_s: float) -> bool:
         """Requeue a waiting pod if the events may help it; return whether it was requeued."""
@@ -169,7 +169,7 @@ class Requeueing(Generic[EventT]):
     ) -> None:
         """Return a leased pod to the queue. hints: of the events since its lease began."""
         # Not after UNSCHEDULABLE or an expired lease: the number of such attempts depends on time,
-        # and that number enters the tie-break, which must depend on the seed alone.
+        # but the choice among nodes of equal score must depend on the seed of the run alone.
         entry.tie_break_number += report.reason is not RequeueReason.UNSCHEDULABLE
         if report.reason is RequeueReason.CONFLICT:
             self.enter(entry, QueueEvent.CONFLICT, now_s)

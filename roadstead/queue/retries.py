@@ -1,4 +1,7 @@
-"""Retries: counts the lost races and failed attempts of pods, and bounds them."""
+"""Retries: counts the lost races and failed attempts of pods, and bounds them.
+
+A run of Roadstead ends when each pod is bound or unschedulable, so no pod may be tried for ever.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from roadstead.queue.pods import Requeue, RequeueReason
 from roadstead.queue.reports import ReturnedPod
 
 MAX_FAILURES = 3
-"""After this number of failed attempts a pod waits as an unschedulable one, so that a run ends."""
+"""After this number of failed attempts a pod waits as an unschedulable one."""
 
 MAX_CONFLICTS = 10
 """After this number of lost races a pod backs off: pods that depend on each other's assumptions,
@@ -52,7 +55,7 @@ class Retries:
             races = self._conflicts.setdefault(report.uid, {})
             if races.setdefault(lease_id, len(races) + 1) <= MAX_CONFLICTS:
                 return as_reported
-            # From here on a lost race counts as a failure, so that a run ends.
+            # From here on a lost race counts as a failure, and failures are bounded.
             as_reported = replace(as_reported, reason=RequeueReason.ERROR)
         failures = self._failures.setdefault(report.uid, {})
         if failures.setdefault(lease_id, len(failures) + 1) < MAX_FAILURES:

@@ -298,13 +298,13 @@ class SchedulingQueue:
     def observe(
         self,
         nodes: Iterable[NodeChange],
-        gone: Iterable[Pod],
-        pods: Iterable[PodChange],
+        left: Iterable[Pod],
+        changed: Iterable[PodChange],
         now_s: float,
     ) -> QueueSteps[None]:
         """Create the events of changed nodes, and of pods that left nodes or changed on them."""
-        left = self._events.unassigned(facts for _, facts in gone)
-        self._handle_events([*node_events(nodes), *left, *pod_events(pods)], now_s)
+        freed = self._events.unassigned(facts for _, facts in left)
+        self._handle_events([*node_events(nodes), *freed, *pod_events(changed)], now_s)
         yield from self.nominations.send_changes()
 
     def observe_bound(self, pods: Iterable[PodFacts], now_s: float) -> QueueSteps[None]:
@@ -337,15 +337,15 @@ class SchedulingQueue:
         not bound may have been assumed: the resources of these assumptions are free again.
         """
         leased = self.core.leased_to(owner, epoch)
-        gone = [uid for uid in leased if uid in node_of and node_of[uid] is None]
+        deleted = [uid for uid in leased if uid in node_of and node_of[uid] is None]
         bound_uids = [uid for uid, node in node_of.items() if node]
         # Read the facts before the core removes the pods.
         bound = self._known_facts(bound_uids)
         freed = self._known_facts(uid for uid in node_of if not node_of[uid])
         self._members.bind(bound_uids)
         self.core.assigned(bound_uids)
-        self.core.delete(gone)
-        for uid in (*bound_uids, *gone):
+        self.core.delete(deleted)
+        for uid in (*bound_uids, *deleted):
             self._forget(uid)
         self.core.revoke(owner, epoch, now_s)
         self._overdue.end(owner, epoch)

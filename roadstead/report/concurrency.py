@@ -18,10 +18,11 @@ class SchedulerWork:
     profile: the profile that it serves, "" for all. busyness: the share of the run spent on
     decisions, including reads of the state and simulated latency. reads: reads of the state. asked,
     bound: binds that it requested, and those that were made. refused: refused binds by the binder's
-    cause. transactions: commits of all pods of one job; conflicted: those of which a bind was
-    refused. retries: pods received from the queue after an earlier attempt. passed_on: pods that
-    found no node among those that the scheduler tries first (its partitions), and were returned for
-    another scheduler. memory_bytes: peak memory of its process; 0 if it shares one.
+    cause. transactions: commits of all pods of one job (a gang, or the pods of one controller);
+    conflicted: those of which a bind was refused. retries: pods received from the queue after an
+    earlier attempt. passed_on: pods that found no node among those that the scheduler tries first
+    (its partitions), and were returned for another scheduler. memory_bytes: peak memory of its
+    process; 0 if it shares one.
     """
 
     name: str

@@ -171,8 +171,8 @@ def _names(summary: str, names: Sequence[str], limit: int | None) -> str:
     """A collapsed list of names."""
     shown = ", ".join(names[:limit])
     more = len(names) - len(names[:limit])
-    rest = f" and {more:,} more" if more else ""
-    return f"<details><summary>{text(summary)}</summary>{text(shown)}{rest}</details>"
+    more_text = f" and {more:,} more" if more else ""
+    return f"<details><summary>{text(summary)}</summary>{text(shown)}{more_text}</details>"
 
 
 def _left_out(count: int) -> Iterator[str]:

@@ -48,9 +48,10 @@ HEADING_MAX: Final = 10
 """Characters of a plugin's name per heading line: `Toleration` and `Allocation` fit."""
 
 HEADINGS: Final = (sys.maxsize, 24, 16, HEADING_MAX)
-"""Candidates for the characters per heading line.
+"""Maximum numbers of characters per heading line, tried in this order.
 
-Used: the first with which all columns fit side by side without wrapping a node name, else the last.
+The first is used with which all columns fit side by side without wrapping a node name, else the
+last.
 """
 
 FULL_NAMES_WIDTH: Final = 72
@@ -188,11 +189,11 @@ def _blocks(
     total_chars = max(len("total"), *(len(f"{int(explanation.total[i]):,}") for i in shown))
     widths = {each.plugin: GAP + _chars(each, shown, chars) for each in columns}
     # Long node names are wrapped, so that at least one score column fits.
-    room = width - total_chars - GAP
-    node_chars = max(1, min(node_chars, room - max(widths.values(), default=0)))
-    room -= node_chars
+    free_chars = width - total_chars - GAP
+    node_chars = max(1, min(node_chars, free_chars - max(widths.values(), default=0)))
+    free_chars -= node_chars
     block: list[ScoreColumn] = []
-    unused = room
+    unused = free_chars
     # Constant columns come last: they fill the last block, or are printed as one line.
     for column in columns:
         if widths[column.plugin] > unused:
@@ -200,7 +201,7 @@ def _blocks(
                 continue
             if block:
                 yield _Block(tuple(block), node_chars, chars)
-            block, unused = [], room
+            block, unused = [], free_chars
         block.append(column)
         unused -= widths[column.plugin]
     yield _Block(tuple(block), node_chars, chars)

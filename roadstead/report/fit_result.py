@@ -60,9 +60,9 @@ class Refusal:
 class AdmittingChange:
     """A change of the pod with which the scheduler places it.
 
-    kinds: one for each part. text: for display. node: where the scheduler placed the pod. share:
-    the reduction divided by the request, added up over reduced resources. evicts: keys of preempted
-    pods.
+    It may have several parts, such as a toleration and a lower request. kinds: of the parts. text:
+    for display. node: where the scheduler placed the pod. share: the reduction divided by the
+    request, added up over reduced resources. evicts: keys of preempted pods.
     """
 
     kinds: tuple[ChangeKind, ...]

@@ -20,15 +20,14 @@ def node_use(
     nodes: Sequence[NodeFacts],
     running: Iterable[tuple[str, PodFacts]],
     placed: Iterable[tuple[str, PodFacts]],
-    gone: Iterable[tuple[str, PodFacts]] = (),
+    preempted: Iterable[tuple[str, PodFacts]] = (),
 ) -> NodeUse:
     """Utilization of `nodes` by the pods `running` before the run, and by those it `placed`.
 
-    gone: running pods that were preempted. All three contain pairs of node name and pod; pods on
-    nodes outside `nodes` are ignored.
-    The resources are cpu and memory, then all others that a node offers, by name, then pods. An
-    extended resource that the pod's node does not offer is provided by a device claim, and not
-    counted.
+    preempted: running pods that were evicted for others. All three contain pairs of node name and
+    pod; pods on nodes outside `nodes` are ignored. The resources are cpu and memory, then all
+    others that a node offers, by name, then pods. An extended resource that the pod's node does not
+    offer is provided by a device claim, and not counted.
     """
     offered = {resource for node in nodes for resource, _ in node.allocatable}
     resources = (*LEADING, *sorted(offered.difference(LEADING)), PODS)
@@ -44,7 +43,7 @@ def node_use(
     after = before.copy()
     _add(after, placed, row, column, nodes)
     removed = np.zeros_like(allocatable)
-    _add(removed, gone, row, column, nodes)
+    _add(removed, preempted, row, column, nodes)
     after -= removed
     return NodeUse(
         nodes=tuple(node.name for node in nodes),

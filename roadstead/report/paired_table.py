@@ -76,7 +76,7 @@ def same_in_every_pair(differences: Sequence[Difference]) -> str:
 
 
 def is_of_owner(metric: str) -> bool:
-    """Whether a metric is of the pods of one workload entry or controller."""
+    """Whether a metric is of the pods of one owner: a controller, or an entry of the scenario."""
     return metric.startswith("wait_") and " " in metric
 
 

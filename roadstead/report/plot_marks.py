@@ -80,7 +80,7 @@ class LineStyle:
         return DASHES[self.index % len(DASHES)]
 
     def marker(self, x: float, y: float, title: str = "") -> str:
-        """The marker at a pixel. title: shown on hover."""
+        """The marker at a pixel. title: shown on hover; "" for the sample in the legend."""
         shape = MARKERS[self.index % len(MARKERS)]
         name = "point" if title else "sample"
         inner = f"<title>{escaped(title)}</title>" if title else ""

@@ -13,7 +13,8 @@ class CheckedNode:
     """One node of a Ray cluster.
 
     problem: why it cannot run Roadstead, with the remedy; "" if it can. kernel: "compiled", or why
-    not. sees_journal: None if no folder was given. clock_s: its clock minus this one's.
+    not. sees_journal: whether it sees the folder of the journal; None if the command has none.
+    clock_s: the node's clock minus that of this machine.
     """
 
     name: str

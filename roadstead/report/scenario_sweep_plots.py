@@ -32,7 +32,10 @@ TITLES: Final = {
     "utilization": ("Utilization", "Share of the allocatable amount (0 to 1)"),
     "fragmentation": ("Fragmentation", "Free share that a typical pod cannot use (0 to 1)"),
 }
-"""Metric (the part of its name before the space) → title, and label of the y axis."""
+"""Metric (the part of its name before the space) → title, and label of the y axis.
+
+Evicted: by a taint or a drain. Lost: with their node.
+"""
 
 Points = Sequence[tuple[Values, int, Mapping[str, MetricSpread]]]
 """For each combination: the values of the varied keys, number of runs, and metrics."""

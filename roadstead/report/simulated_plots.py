@@ -18,14 +18,14 @@ EVENTS_MAX: Final = 40
 """Maxima of points per line, runs per plot, and events per plot, so that plots stay readable."""
 
 Series = Mapping[tuple[str, str], Sequence[tuple[int, float]]]
-"""(time in microseconds, value) of each (metric, resource)."""
+"""(metric, resource) → samples: (time in microseconds, value)."""
 
 
 @dataclass(frozen=True, slots=True)
 class SampledRun:
     """A run: its name, the samples of its whole fleet, its events as (time, text).
 
-    marks: the events that plots show.
+    marks: those of the events that plots show as vertical lines.
     """
 
     name: str

@@ -40,7 +40,8 @@ RUN_FOLDERS = (JOURNAL_FOLDER, "runs")
 class Origin:
     """The origin of a sweep: the user's inputs, the machine, and the commit or "".
 
-    engine: what ran: `model` (of the lab), or the product as `virtual`, `inline` or `ray`.
+    engine: what ran: `model` (of the lab), or the product: `virtual` (in virtual time), `inline`
+    (all actors in one process) or `ray`.
     """
 
     engine: str

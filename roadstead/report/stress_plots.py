@@ -1,4 +1,8 @@
-"""Plots of a sweep over a study (`roadstead.lab.studies`): one for each of the study's figures."""
+"""Plots of a sweep over a study (`roadstead.lab.studies`): one for each of the study's figures.
+
+A point is one combination of the swept parameters; it has a band for each figure: mean and interval
+over the seeds.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +31,9 @@ _BUSY: Final = "Share of time spent on decisions (0 to 1)"
 _REGRET: Final = "Points of 100 below the best score"
 _CONFLICTED: Final = "Transactions with a conflict for each one without"
 
-# By name of the figure. A sync gap is the time between two reads of the state by one scheduler, in
-# the study `extra-slots`. Phases: of load, in the study `policies`. Regret: the best possible score
-# minus that of the chosen node.
+# By name of the figure. In the studies `extra-slots` and `policies`, a slot is the room for one
+# task, and a sync gap the time in which a scheduler reads the state of all slots once. Phases: of
+# load, in `policies`. Regret: the best possible score minus that of the chosen node.
 METRIC_TEXTS: Final = {
     "conflict_fraction": MetricText("Conflicts", "Conflicts for each pod or task placed"),
     "transaction_conflict_fraction": MetricText(

@@ -2,8 +2,8 @@
 
 If a row is longer than the line, these steps are taken in order: text and headings are wrapped
 between words; bar columns are left out; text whose words would be broken moves below its row, last
-column first; remaining figures are printed in further blocks, with the keys repeated. Where several
-texts of a row move below it, each has its heading.
+column first; remaining figures are printed in further blocks, each with the key columns (the first
+ones, which identify a row). Where several texts of a row move below it, each has its heading.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Column:
 class _TableLayout:
     """The columns of each block, those below the rows, and the width of each column.
 
-    Columns are named by their index. A block is a part of the table that fits the width.
+    A column is named by its index (`col`). A block is a part of the table that fits the width.
     """
 
     blocks: tuple[tuple[int, ...], ...]
@@ -113,29 +113,29 @@ def _as_text(cell: Text | str) -> Text:
 def _layout(
     columns: Sequence[Column], rows: Sequence[Sequence[Text]], keys: int, width: int
 ) -> _TableLayout:
-    cells = [[row[at].plain for row in rows] for at in range(len(columns))]
+    cells = [[row[col].plain for row in rows] for col in range(len(columns))]
     # By column: the width at which nothing is wrapped, and below, the least acceptable one.
     natural = [
-        max(map(_longest_line, (columns[at].heading, *cells[at]))) for at in range(len(cells))
+        max(map(_longest_line, (columns[col].heading, *cells[col]))) for col in range(len(cells))
     ]
     # The first text, often a reason, stays readable: it gets at least a third of the width.
     readable = [max(READABLE, width // 3), *[READABLE] * len(cells)]
     least = [
-        _least_width(columns[at], cells[at], min(natural[at], readable[at]))
-        for at in range(len(cells))
+        _least_width(columns[col], cells[col], min(natural[col], readable[col]))
+        for col in range(len(cells))
     ]
     inline, below = list(range(len(cells))), list[int]()
 
     def is_too_wide() -> bool:
-        return sum(least[at] for at in inline) + GAP * (len(inline) - 1) > width
+        return sum(least[col] for col in inline) + GAP * (len(inline) - 1) > width
 
     if is_too_wide():
         # All bars or none: bars are read by comparison.
-        inline = [at for at in inline if columns[at].kind != "bar"]
-    for at in [at for at in reversed(inline[keys:]) if columns[at].kind == "text"]:
+        inline = [col for col in inline if columns[col].kind != "bar"]
+    for col in [col for col in reversed(inline[keys:]) if columns[col].kind == "text"]:
         if is_too_wide():
-            inline.remove(at)
-            below.insert(0, at)
+            inline.remove(col)
+            below.insert(0, col)
     if is_too_wide():
         return _in_blocks(inline[:keys], inline[keys:], below, least, width)
     return _TableLayout((tuple(inline),), tuple(below), _spread(inline, natural, least, width))
@@ -161,12 +161,12 @@ def _spread(
     inline: Sequence[int], natural: Sequence[int], least: Sequence[int], width: int
 ) -> dict[int, int]:
     """Distribute the remaining width, first to the columns that need the least of it."""
-    widths = {at: least[at] for at in inline}
-    left = width - sum(widths.values()) - GAP * (len(inline) - 1)
-    for number, at in enumerate(sorted(inline, key=lambda at: natural[at] - least[at])):
-        more = min(natural[at] - least[at], left // (len(inline) - number))
-        widths[at] += more
-        left -= more
+    widths = {col: least[col] for col in inline}
+    unused = width - sum(widths.values()) - GAP * (len(inline) - 1)
+    for number, col in enumerate(sorted(inline, key=lambda col: natural[col] - least[col])):
+        more = min(natural[col] - least[col], unused // (len(inline) - number))
+        widths[col] += more
+        unused -= more
     return widths
 
 
@@ -177,22 +177,25 @@ def _in_blocks(
     least: Sequence[int],
     width: int,
 ) -> _TableLayout:
-    """Blocks of as many figures as fit. The widest key is wrapped if not even one figure fits."""
+    """Return blocks of the key columns and as many figures as fit.
+
+    The widest key column is narrowed, and its texts wrapped, if not even one figure fits.
+    """
     widths = dict(enumerate(least))
-    used = sum(widths[at] + GAP for at in keys) - GAP
-    excess = used + max((widths[at] + GAP for at in figures), default=0) - width
+    used = sum(widths[col] + GAP for col in keys) - GAP
+    excess = used + max((widths[col] + GAP for col in figures), default=0) - width
     if excess > 0:
         widest = max(keys, key=widths.__getitem__)
         narrowed = max(KEY_MIN, widths[widest] - excess)
         used -= widths[widest] - narrowed
         widths[widest] = narrowed
-    blocks, left = [list(keys)], width - used
-    for at in figures:
-        if widths[at] + GAP > left and len(blocks[-1]) > len(keys):
+    blocks, unused = [list(keys)], width - used
+    for col in figures:
+        if widths[col] + GAP > unused and len(blocks[-1]) > len(keys):
             blocks.append(list(keys))
-            left = width - used
-        blocks[-1].append(at)
-        left -= widths[at] + GAP
+            unused = width - used
+        blocks[-1].append(col)
+        unused -= widths[col] + GAP
     return _TableLayout(tuple(map(tuple, blocks)), tuple(below), widths)
 
 
@@ -204,16 +207,18 @@ def _row(
     widths: dict[int, int],
 ) -> Iterator[Text]:
     """The lines of a row: cells side by side, each wrapped within its column."""
-    wrapped = {at: list(cells[at].wrap(console, widths[at], overflow="fold")) for at in block}
+    wrapped = {col: list(cells[col].wrap(console, widths[col], overflow="fold")) for col in block}
     for number in range(max(map(len, wrapped.values()))):
         line = Text()
-        for at in block:
-            cell = wrapped[at][number] if number < len(wrapped[at]) else Text("")
+        for col in block:
+            cell = wrapped[col][number] if number < len(wrapped[col]) else Text("")
             cell.rstrip()
-            room = " " * (widths[at] - cell_len(cell.plain))
-            is_right = columns[at].kind == "figure" and at != block[0]
-            line.append(" " * GAP if at != block[0] else "")
-            line.append_text(Text.assemble(room, cell) if is_right else Text.assemble(cell, room))
+            padding = " " * (widths[col] - cell_len(cell.plain))
+            is_right = columns[col].kind == "figure" and col != block[0]
+            line.append(" " * GAP if col != block[0] else "")
+            line.append_text(
+                Text.assemble(padding, cell) if is_right else Text.assemble(cell, padding)
+            )
         line.rstrip()
         yield line
 
@@ -225,9 +230,9 @@ def _below(
     if len(below) == 1:
         yield from indented(console, row[below[0]])
     elif row is not heads:
-        for at in below:
-            if row[at].plain:
-                named = Text.assemble(heads[at].plain, ": ", row[at])
+        for col in below:
+            if row[col].plain:
+                named = Text.assemble(heads[col].plain, ": ", row[col])
                 yield from indented(console, named)
 
 

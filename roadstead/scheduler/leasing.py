@@ -33,9 +33,9 @@ class Leasing:
     """Lease pods from the queue for one scheduler, and renew its leases.
 
     core: has the leased pods and their attempts. performer: carries out the core's commands.
-    members: numbers of bound pods of pod groups. profile: scheduler name that the pods must have,
-    "" for any. latency: a simulated time for each decision. partition: the scheduler's own nodes,
-    in mode `partitioned`.
+    classes: the pod classes of this process. members: numbers of bound pods of gangs. profile:
+    scheduler name that the pods must have, "" for any. latency: a simulated time for each decision.
+    partition: the scheduler's own nodes, in mode `partitioned`.
     """
 
     def __init__(
@@ -76,14 +76,15 @@ class Leasing:
             for namespace, group, bound in leased.gangs:
                 self._members.record_bound((namespace, group), bound)
             self._performer.metrics.retries += sum(attempt > 1 for attempt in leased.lease_counts)
-            # Leases are renewed while jobs wait for a simulated decision time (decision 19).
+            # Leases are renewed while their pods wait for a simulated decision time (decision 19).
             self._leases = (*self._leases, leased.lease_id) if self._latency.is_on else ()
             # An empty update fetches the number of the cache's last change. Events that the queue
             # received before this lease requeue none of its pods again, so these changes must be on
             # the table when the pods are decided.
             yield from self._performer.update_attempts()
             yield from self._performer.perform(self._core.lease(leased.lease_id, pods))
-        # The turn says which nodes are this scheduler's own; policy `adaptive` reads `waiting`.
+        # The turn determines which partitions are this scheduler's own; policy `adaptive` reads
+        # `waiting`.
         if self._partition is not None:
             self._partition.record_lease(leased.waiting, leased.turn)
 
@@ -115,7 +116,8 @@ def pods_in_cycle(
             profile, pod_class = profiles[facts.scheduler_name], classes.pod_class(facts)
             substitute = profile.substitute(pod_class, classes)
             found = pod_class, profile.signature_of(substitute or pod_class, uid), substitute
-            # The key of an unsigned class contains the UID: each of its pods has another key.
+            # The plugins' results for an unsigned class are not shared: the signature of each of
+            # its pods contains the pod's UID.
             if profile.is_signed(substitute or pod_class):
                 known[id(facts)] = found
         pod_class, signature, substitute = found

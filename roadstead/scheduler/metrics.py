@@ -1,4 +1,7 @@
-"""Metrics of one scheduler's decisions and binds, for its status and the summary of the run."""
+"""Metrics of one scheduler's decisions and binds, for its status and the summary of the run.
+
+A job is the pods of one gang or one controller, or a pod without either (`roadstead.cycle.jobs`).
+"""
 
 from __future__ import annotations
 
@@ -14,10 +17,11 @@ from roadstead.cycle.jobs import job_of
 class SchedulerMetrics:
     """Sums since the scheduler started.
 
-    busy_s: time from reading the state to the decision, simulated latency included. reads: number
-    of times that the state was read. asked: binds that the binder answered; transactions: the jobs
-    of these binds, counted per answer; conflicted: those with a refused bind. retries: pods that
-    were leased again. passed_on: pods without a feasible node in the scheduler's own partitions.
+    busy_s: time from reading the nodes' state to the decision, simulated latency included. reads:
+    number of times that the state was read. asked: binds that the binder answered. transactions:
+    the jobs of these binds, counted per answer; conflicted: the jobs with a refused bind. retries:
+    pods that were leased again. passed_on: pods without a feasible node in the scheduler's own
+    partitions. refused: binds by the binder's cause of refusal.
     """
 
     busy_s: float = 0.0

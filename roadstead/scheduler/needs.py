@@ -83,8 +83,8 @@ class AssumePods:
     """Cache: assume these attempts. Answer: `CacheAnswer`.
 
     known_changes: how many of the cache's changes of claims and volumes the scheduler has received;
-    the answer contains the later ones. bind_next: no Permit or PreBind runs; treat these attempts
-    as if they were in `UpdateAttempts.sent_to_binder`, too.
+    the answer contains the later ones. bind_next: the binds follow the answer, since no Permit or
+    PreBind runs; treat the attempts as if they were in `UpdateAttempts.sent_to_binder`, too.
     """
 
     attempts: Sequence[Attempt]
@@ -98,8 +98,8 @@ class UpdateAttempts:
 
     forget: attempts (uid, token) that have ended. sent_to_binder: attempts that the binder is about
     to receive (upstream's FinishBinding). confirm: UIDs of bound pods. row_versions: new versions
-    of nodes' rows, by which the binder refuses attempts whose node changed after it was read; empty
-    if it does not. known_changes: see `AssumePods`.
+    of nodes' rows; empty unless the binder compares versions, to refuse attempts whose node changed
+    after it was read. known_changes: see `AssumePods`.
     """
 
     forget: tuple[tuple[str, str], ...]
@@ -138,8 +138,8 @@ class EvictPods:
 class BindPods:
     """Binder: commit these attempts. Answer: `BindAnswers`, or None after a timeout.
 
-    read_versions: of the nodes' rows, if compared. transactions: the all-or-nothing transaction of
-    each pod; empty if each pod is committed by itself.
+    read_versions: of the nodes' rows; empty unless the binder compares versions. transactions: the
+    all-or-nothing transaction of each pod; empty if each pod is committed by itself.
     """
 
     attempts: Sequence[Attempt]

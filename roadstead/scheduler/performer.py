@@ -75,11 +75,11 @@ _OUTCOMES = {
 class Performer:
     """Perform the commands of one scheduler's core.
 
-    on_failure: called with reports of attempts that fail. seq: the number of the cache's change
-    that must be on the table before the next batch. must_reread: cache or binder refused an
-    attempt, or one was forgotten at the cache, so the state must be read again. metrics: those of
-    the scheduler; this class counts the binder's answers. _new_versions: by node, row versions from
-    the binder's answers, for the next update of the cache.
+    on_failure: called with reports of failed attempts, and with warnings. seq: the number of the
+    cache's change that must be on the table before the next batch. must_reread: cache or binder
+    refused an attempt, or one was forgotten at the cache, so the state must be read again. metrics:
+    those of the scheduler; this class counts the binder's answers. _new_versions: by node, row
+    versions from the binder's answers, for the next update of the cache.
     """
 
     def __init__(
@@ -106,9 +106,9 @@ class Performer:
     ) -> Steps[None]:
         """Perform commands in order; binding runs concurrently.
 
-        finished: tokens of attempts that the cache already has as about to be bound.
+        finished: tokens of attempts for which FinishBinding was part of Assume (`bind_next`).
         """
-        # Attempts of which the cache must be informed before the binder receives them.
+        # Attempts for which FinishBinding is sent to the cache before Bind to the binder.
         finishing: tuple[Attempt, ...] = ()
         evicted: Sequence[Pod] = ()
         reasons = _pending_reasons(commands)

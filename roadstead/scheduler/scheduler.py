@@ -6,7 +6,8 @@
 
 One loop leases and decides. Binding runs concurrently, as upstream's binding cycle does: a decided
 pod is assumed, so the next batch is decided with it. The parts: Leasing gets the pods,
-SchedulingCycle decides them, and Performer carries out the commands of the core.
+SchedulingCycle decides them on the nodes of a scope, and Performer carries out the commands of the
+core.
 
 Upstream: pkg/scheduler/scheduler.go (Run) and schedule_one.go (ScheduleOne), batch by batch.
 """
@@ -50,9 +51,10 @@ class Scheduler:
     """Lease pods, decide them, and carry out the consequences.
 
     core: has the leased pods and their attempts. parts: parts of its cycle; the driver keeps their
-    node table up to date. profile: scheduler name of the pods that it leases, "" for all.
-    on_failure: see `Performer`. scores: record the scores of all decisions; None if none reads
-    them, as they need more memory with each decision.
+    node table up to date. volumes: storage state, and claims that its attempts bind. classes: the
+    pod classes of this process. members: numbers of bound pods of gangs. profile: scheduler name
+    of the pods that it leases, "" for all. on_failure: see `Performer`. scores: records the scores
+    of all decisions; None if nothing reads them, as they need more memory with each decision.
     """
 
     def __init__(
@@ -100,7 +102,7 @@ class Scheduler:
     ) -> Steps[BatchDone]:
         performer = self.performer
         if performer.must_reread:
-            # A decision on the state that was read has failed: the next batch reads it again.
+            # A decision on the state that was read has failed: drop it, to read it again.
             self.cycle.drop()
             performer.must_reread = False
         began_s = now_s = yield from time_after(READ_CLOCK)
@@ -115,10 +117,13 @@ class Scheduler:
         performer.metrics.passed_on = self.cycle.passed_on
         if decided is None:
             return BatchDone(len(pods), retry_reason=retry_reason)
+        # Without the number of pods that were decided or passed on.
         decisions, _ = decided
         performer.metrics.decided += len(decisions)
         if self.scores is not None:
             self.scores.record(decisions)
-        yield from performer.perform(self.core.decided(decisions, scope.builder.row_versions))
+        # By node: the version of each row that the decisions of this batch read.
+        read_versions = scope.builder.row_versions
+        yield from performer.perform(self.core.decided(decisions, read_versions))
         placed = sum(decision.node_name is not None for decision in decisions)
         return BatchDone(len(pods), len(decisions), placed)

@@ -34,5 +34,5 @@ class Scores:
         self, start: int, count: int
     ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[int, ...]]:
         """Return up to `count` UIDs, nodes and totals, from an index on."""
-        part = slice(start, start + count)
-        return tuple(self._uids[part]), tuple(self._nodes[part]), tuple(self._totals[part])
+        rows = slice(start, start + count)
+        return tuple(self._uids[rows]), tuple(self._nodes[rows]), tuple(self._totals[rows])

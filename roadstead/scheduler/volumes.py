@@ -24,7 +24,11 @@ class SchedulerVolumes:
     def store_changes(
         self, numbered: NumberedStorageChanges, bound: Sequence[AttemptBindings] = ()
     ) -> None:
-        """Store changes and bindings of the cache's answer; skip changes that are known."""
+        """Store changes and bindings of the cache's answer; skip changes that are known.
+
+        numbered: consecutive changes, the first with number `start`. bound: bindings of attempts
+        that the cache accepted.
+        """
         self._waiting += numbered.changes[max(0, self.known - numbered.start) :]
         self.known = max(self.known, numbered.start + len(numbered.changes))
         self._bindings |= {each.token: each for each in bound}

@@ -5,7 +5,9 @@ from __future__ import annotations
 from scripts.recordings.cases import mapping
 from scripts.recordings.result import Json, differing, differs
 
-_APART = frozenset({"filter", "filterStatuses", "message", "postFilter"})
+_COMPARED_SEPARATELY = frozenset({"filter", "filterStatuses", "message", "postFilter"})
+"""Fields of an entry that cannot be compared as they are."""
+
 _ONLY_WHERE_RECORDED = ("scores", "candidates")
 """The preemption suite does not record scores, the others no candidates of preemption."""
 
@@ -28,7 +30,9 @@ def waits_for_post_filter(ours: Json) -> str:
 
 
 def _plain(entry: Json, expected: Json) -> Json:
-    return _where_recorded({k: v for k, v in entry.items() if k not in _APART}, expected)
+    return _where_recorded(
+        {k: v for k, v in entry.items() if k not in _COMPARED_SEPARATELY}, expected
+    )
 
 
 def _where_recorded(entry: Json, recorded: Json) -> Json:

@@ -44,7 +44,10 @@ T = TypeVar("T", bound=objects.ApiObject)
 
 
 class DeviceReplay:
-    """The replay of one sequence. held, bound: pods by key."""
+    """The replay of one sequence.
+
+    _held: pods between Reserve and PreBind, _bound: bound ones; by key: (node, pod).
+    """
 
     def __init__(self, case: Case, path: DecisionPath) -> None:
         self._case, self._path = case, path
@@ -187,11 +190,11 @@ class DeviceReplay:
             found += self._refusal_differences(explained, step)
         chosen = step.get("chosen")
         if decision.node_name != chosen:
-            return found + self._as_recorded(pod, decision.node_name, step)
+            return found + self._bind_as_recorded(pod, decision.node_name, step)
         if chosen is None:
             return found
         found += self._allocated_differences(step)
-        return found + self._after(pod, str(chosen), step, is_held=is_held)
+        return found + self._hold_or_bind(pod, str(chosen), step, is_held=is_held)
 
     def _refusal_differences(self, explained: Json, step: Json) -> list[str]:
         answer = mapping(explained.get("postFilter"))
@@ -204,7 +207,9 @@ class DeviceReplay:
             self._devices.apply([freed])
         return differing(ours, theirs)
 
-    def _after(self, pod: PodInCycle, chosen: str, step: Json, *, is_held: bool) -> list[str]:
+    def _hold_or_bind(
+        self, pod: PodInCycle, chosen: str, step: Json, *, is_held: bool
+    ) -> list[str]:
         if is_held:
             self._held[pod.key] = chosen, pod
             return [] if step.get("held") else [differs("held", True, step.get("held"))]
@@ -251,7 +256,7 @@ class DeviceReplay:
         ours = {key: claims[key].allocation for key in first if claims[key].is_in_flight}
         return [] if ours == first else [differs("allocated", ours, first)]
 
-    def _as_recorded(self, pod: PodInCycle, ours: str | None, step: Json) -> list[str]:
+    def _bind_as_recorded(self, pod: PodInCycle, ours: str | None, step: Json) -> list[str]:
         """Put the recorded decision in place of ours."""
         if ours is not None:
             self._path.forget(pod, ours)

@@ -1,6 +1,7 @@
 """Recorded decisions on claims of devices: the suite `dra`, and what it shares with `dra-sequence`.
 
-Entries have the fields of the suite `static`, and more. If Filter fails on several nodes, upstream
+Entries have the fields of the suite `static`, and more. A pod's own claim is the one that upstream
+makes for its extended resources that devices serve. If Filter fails on several nodes, upstream
 ends the cycle with the error of a random one; where it would crash ("Panic"), ours must fail on the
 same nodes with the same text.
 """
@@ -69,7 +70,10 @@ def _ours(ours: Json, entry: Json) -> Json:
 
 
 def theirs_of(ours: Json, entry: Json) -> Json:
-    """Return an entry in the form of the suite `static`, with the error that ours has if it may."""
+    """Return an entry in the form of the suite `static`.
+
+    Of several recorded errors, one of which upstream returns at random, it has the one of `ours`.
+    """
     found = {key: value for key, value in entry.items() if key not in _OF_DEVICES}
     found["preFilter"] = _without_none(mapping(found.get("preFilter")))
     found.setdefault("feasible", [])
@@ -97,11 +101,11 @@ def allocation_differences(path: DecisionPath, pod: PodInCycle, entry: Json) -> 
         theirs = expected_allocations(recorded)
         if ours != theirs:
             found.append(f"allocations.{name}: {ours} is not {theirs}")
-        made = [each for each in listed(recorded) if "requests" in each]
-        asked = [_requests_of(each) for each in made]
-        own = _own_requests(devices, facts, path.node(name))
-        if made and own != asked:
-            found.append(f"requests.{name}: {own} is not {asked}")
+        own_claims = [each for each in listed(recorded) if "requests" in each]
+        recorded_requests = [_requests_of(each) for each in own_claims]
+        our_requests = _own_requests(devices, facts, path.node(name))
+        if own_claims and our_requests != recorded_requests:
+            found.append(f"requests.{name}: {our_requests} is not {recorded_requests}")
     return found
 
 

@@ -1,7 +1,7 @@
 """Replaying recorded attempts with extenders: every HTTP call and its result.
 
-A substitute replaces the sockets: it answers each request as recorded, in their order, and
-keeps what it was asked.
+A substitute replaces the sockets: it answers each request as recorded, in their order, and stores
+the requests.
 """
 
 from __future__ import annotations
@@ -117,9 +117,9 @@ class ExtendedReplay:
         self._script.begin(before_bind)
         explanation = self.path.explain(pod)
         ours |= _explained(explanation, entry)
-        theirs = self._named(_joined(entry)) | {"calls": [_asked(call) for call in calls]}
+        theirs = self._named(_joined(entry)) | {"calls": [_compared_fields(call) for call in calls]}
         found = differing(ours, theirs)
-        if self._made() != [_asked(call) for call in before_bind]:
+        if self._made() != [_compared_fields(call) for call in before_bind]:
             found.append(f"explain: calls: {self._made()}")
         return ours, found
 
@@ -157,11 +157,11 @@ class ExtendedReplay:
         try:
             is_bound = self._extenders.bind(identity, pod.pod_class.facts, node_name)
         except ExtenderError as failure:
-            return {"binder": self._last_asked(), "bindError": str(failure)}
+            return {"binder": self._last_called(), "bindError": str(failure)}
         is_bound = is_bound and len(self._script.made) > before
-        return {"binder": self._last_asked() if is_bound else SCHEDULER}
+        return {"binder": self._last_called() if is_bound else SCHEDULER}
 
-    def _last_asked(self) -> int:
+    def _last_called(self) -> int:
         """Return the index of the extender that was called last."""
         last = self._script.made[-1]["extender"]
         assert isinstance(last, int)
@@ -219,7 +219,7 @@ def _lengthened(response: object) -> object:
     return response | {"Nodes": {"items": items}}
 
 
-def _asked(call: Json) -> Json:
+def _compared_fields(call: Json) -> Json:
     return {key: call[key] for key in ("extender", "url", "verb", "request")}
 
 

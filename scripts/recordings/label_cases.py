@@ -24,10 +24,10 @@ def check_labels(case: Json) -> tuple[Json, list[str]]:
     """Return our answer for a recorded case of any type, and how it differs."""
     expected = {key: case[key] for key in _ANSWERS if key in case}
     answers = list(_ANSWERS_OF_KIND[str(case["kind"])](case))
-    asked = {key: value for key, value in case.items() if key not in _ANSWERS}
+    question = {key: value for key, value in case.items() if key not in _ANSWERS}
     if expected in answers:
-        return asked | expected, []
-    return asked | answers[0], differing(answers[0], expected)
+        return question | expected, []
+    return question | answers[0], differing(answers[0], expected)
 
 
 def _label_selector(case: Json) -> list[Json]:

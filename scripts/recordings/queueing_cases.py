@@ -57,7 +57,7 @@ def hint_check(file: Path, document: Json) -> Check:
     def check(case: Json) -> tuple[Json, list[str]]:
         event = registered[str(case["plugin"])][int(str(case["event"]))]
         ours = {key: case[key] for key in ("plugin", "resource", "action", "event")}
-        ours |= _asked(event, case, cluster)
+        ours |= _hint_fields(event, case, cluster)
         return ours, differing(ours, {key: case[key] for key in (*ours, "error") if key in case})
 
     return check
@@ -85,21 +85,23 @@ def check_classification(case: Json) -> tuple[Json, list[str]]:
     if case["kind"] == "Pod":
         old, new = (objects.Pod.read(case[key]) for key in ("old", "new"))
         is_assigned = bool(new.spec.node_name)
-        seen = pod_change_events(compile_pod(old)[1], compile_pod(new)[1], is_assigned=is_assigned)
+        events = pod_change_events(
+            compile_pod(old)[1], compile_pod(new)[1], is_assigned=is_assigned
+        )
         if not wanted:
             wanted = ["AssignedPodUpdate" if is_assigned else "UnschedulablePodUpdate"]
     else:
         was, now = (compile_node(objects.Node.read(case[key])) for key in ("old", "new"))
-        seen = node_change_events(was, now)
-    ours: Json = {"events": [each.event.label for each in seen]}
+        events = node_change_events(was, now)
+    ours: Json = {"events": [each.event.label for each in events]}
     return ours, differing(ours, {"events": wanted})
 
 
 def check_claims_made(case: Json) -> tuple[Json, list[str]]:
     """Return our events of an update of a waiting pod's claims, and how they differ."""
     old, new = (compile_pod(objects.Pod.read(case[key]))[1] for key in ("old", "new"))
-    seen = pod_change_events(old, new, is_assigned=bool(new.node_name))
-    ours: Json = {"events": [each.event.label for each in seen]}
+    events = pod_change_events(old, new, is_assigned=bool(new.node_name))
+    ours: Json = {"events": [each.event.label for each in events]}
     return ours, differing(ours, {"events": case["events"] or []})
 
 
@@ -120,7 +122,8 @@ def _as_recorded(registered: RegisteredEvent) -> Json:
     return {"resource": registered.event.resource.value, "actions": actions, "hasHint": has_hint}
 
 
-def _asked(registered: RegisteredEvent, case: Json, cluster: ClusterFacts) -> Json:
+def _hint_fields(registered: RegisteredEvent, case: Json, cluster: ClusterFacts) -> Json:
+    """Return the hint of a recorded event, and its error if there is one."""
     if registered.hint is None:
         return {"hint": "Queue"}
     facts = compile_pod(objects.Pod.read(case["pod"]))[1]
@@ -141,7 +144,7 @@ def _change(case: Json) -> ObjectChange[object]:
     return ObjectChange(old, new, of_waiting_pod=own and kind is objects.Pod)
 
 
-def _seen_pod(pod: objects.Pod) -> EventPod:
+def _event_pod(pod: objects.Pod) -> EventPod:
     return EventPod(compile_pod(pod)[1], bool(pod.spec.node_name))
 
 
@@ -152,7 +155,7 @@ def _of(compiled: Callable[[T], object]) -> Callable[[objects.ApiObject], object
 _KINDS: Mapping[
     EventResource, tuple[type[objects.ApiObject], Callable[[objects.ApiObject], object]]
 ] = {
-    EventResource.POD: (objects.Pod, _of(_seen_pod)),
+    EventResource.POD: (objects.Pod, _of(_event_pod)),
     EventResource.NODE: (objects.Node, _of(compile_node)),
     EventResource.PERSISTENT_VOLUME: (objects.PersistentVolume, _of(compile_volume)),
     EventResource.PERSISTENT_VOLUME_CLAIM: (objects.PersistentVolumeClaim, _of(compile_claim)),

@@ -27,7 +27,7 @@ from scripts.recordings.sequence import STEPS, Replay
 
 EXPECTED = "expected"
 DEVICES, DEVICE_SEQUENCE = "dra", "dra-sequence"
-_APART = ("message", "postFilter")
+_COMPARED_SEPARATELY = ("message", "postFilter")
 _OF_DECISION = ("node", "feasible", "bestSize", "bestTotal", "message")
 
 
@@ -155,8 +155,8 @@ def _decided_otherwise(path: DecisionPath, pod: PodInCycle, entry: Json) -> list
             path.nominate(pod.pod_class.facts.nominated_node_name, pod.pod_class.facts)
     profile = path.profile(pod.pod_class.facts.scheduler_name)
     ours, theirs = _fields_of(decision, profile), _to_be_decided(entry)
-    apart = _APART if path.names_best else (*_APART, "best")
-    found = differing(*({k: v for k, v in e.items() if k not in apart} for e in (ours, theirs)))
+    separate = _COMPARED_SEPARATELY if path.names_best else (*_COMPARED_SEPARATELY, "best")
+    found = differing(*({k: v for k, v in e.items() if k not in separate} for e in (ours, theirs)))
     return [f"decision: {each}" for each in (*found, *refusal_differences(ours, theirs))]
 
 
@@ -202,7 +202,7 @@ def _to_be_decided(entry: Json) -> Json:
             "bestSize": len(best),
             "bestTotal": entry.get("bestTotal", 0),
         }
-    return {"feasible": 0, **{name: entry[name] for name in _APART if name in entry}}
+    return {"feasible": 0, **{name: entry[name] for name in _COMPARED_SEPARATELY if name in entry}}
 
 
 def failed(failure: Exception) -> str:

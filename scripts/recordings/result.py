@@ -24,7 +24,7 @@ def listed(value: object) -> list[Any]:
 class RecordingResult:
     """The result of recorded decisions on one path.
 
-    decisions: how many the recordings have. compared: how many were compared with ours.
+    decisions: number of recorded ones. compared: how many were compared with ours.
     mismatches: "where: what differs; …", one for each decision that differs. unsupported: number of
     decisions that need something not implemented yet, by its name; partly: those compared except
     for PostFilter. ours: our answers, by the recording's keys.

@@ -97,7 +97,7 @@ class SampledReplay(Replay):
             if "best" in ours:
                 ours["best"] = listed(ours["best"])[:MAX_BEST]
             return self._named(ours | _search_fields(search)), self._named(theirs)
-        # The kernel searched: only the decisions and the batch's next start are known.
+        # The kernel searched: only the decisions and the start of the next search are known.
         if key in self._next_starts:
             ours["next"] = self._next_starts[key]
         del ours["best"]

@@ -76,15 +76,15 @@ class Replay:
         self._batch = min(MAX_BATCH, 2 * len(decisions))
         for place, decision in enumerate(decisions):
             if self._compare(at + place, decision):
-                self._take_back(decisions[place:])
+                self._forget(decisions[place:])
                 self._bind_as_recorded(decision.pod, self._steps[at + place])
                 return place + 1
         return len(decisions)
 
     def _next_pods(self, at: int) -> list[PodInCycle]:
-        coming = self._ops[at : at + self._batch]
+        next_ops = self._ops[at : at + self._batch]
         found = []
-        for operation in takewhile(lambda each: each["op"] == "schedule", coming):
+        for operation in takewhile(lambda each: each["op"] == "schedule", next_ops):
             index = operation["pod"]
             assert isinstance(index, int)
             found.append(self._path.prepare(*self._case.pending[index]))
@@ -127,7 +127,7 @@ class Replay:
             self._bound[decision.pod.key] = (decision.node_name, decision.pod.pod_class.facts)
         return False
 
-    def _take_back(self, decisions: Sequence[Decision]) -> None:
+    def _forget(self, decisions: Sequence[Decision]) -> None:
         for decision in decisions:
             if decision.node_name is not None:
                 self._path.forget(decision.pod, decision.node_name)

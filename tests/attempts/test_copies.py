@@ -5,14 +5,14 @@ early.
 import pytest
 
 from roadstead.attempts.commands import Assume, Bind, Done, Forget, RequeuePods, RetryBind
-from roadstead.attempts.pods import PASSING, AttemptState, BindOutcome, BindResult
+from roadstead.attempts.pods import TRANSIENT, AttemptState, BindOutcome, BindResult
 from roadstead.protocol.errors import IllegalTransitionError
 from roadstead.protocol.status import unschedulable
 from tests.attempts.core_world import World, kinds, only, tokens
 from tests.builders import pod
 
 LASTING = [
-    state for state in AttemptState if state not in PASSING and state is not AttemptState.NEW
+    state for state in AttemptState if state not in TRANSIENT and state is not AttemptState.NEW
 ]
 
 

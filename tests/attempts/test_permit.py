@@ -12,12 +12,12 @@ from roadstead.attempts.commands import (
     RequeuePods,
     SendReports,
 )
-from roadstead.attempts.pods import PASSING, AttemptState
+from roadstead.attempts.pods import TRANSIENT, AttemptState
 from roadstead.protocol.status import unschedulable
 from tests.attempts.core_world import WAIT, World, kinds, only, tokens
 from tests.inside import next_deadline_s
 
-NOT_WAITING = [state for state in AttemptState if state not in (*PASSING, AttemptState.WAITING)]
+NOT_WAITING = [state for state in AttemptState if state not in (*TRANSIENT, AttemptState.WAITING)]
 UNDONE = ["unreserve B u1", "unreserve A u1"]
 
 

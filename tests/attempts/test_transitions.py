@@ -10,8 +10,8 @@ from roadstead.attempts.pods import (
     AT_BINDER,
     ENDED,
     LIVE,
-    PASSING,
     TABLE,
+    TRANSIENT,
     AttemptEvent,
     AttemptState,
     BindOutcome,
@@ -26,7 +26,7 @@ S, E = AttemptState, AttemptEvent
 ARROWS = list(TABLE)
 ALLOWED = {(state, event) for state, event, _ in ARROWS}
 FORBIDDEN = sorted(set(product(AttemptState, AttemptEvent)) - ALLOWED)
-LASTING = [state for state in AttemptState if state not in PASSING]
+LASTING = [state for state in AttemptState if state not in TRANSIENT]
 OUTCOMES = {
     E.COMMIT: BindOutcome.BOUND,
     E.REFUSE: BindOutcome.CONFLICT,
@@ -67,7 +67,7 @@ def send(world, state, event):
 
 def record_in(world, state):
     """The record of u1, put into the state by force where no call ends in it."""
-    if state in PASSING:
+    if state in TRANSIENT:
         world.bring_to(S.ASSUMING)
     else:
         world.bring_to(state)
@@ -91,7 +91,7 @@ def test_each_transition_of_the_table_leads_to_its_target(state, event, target):
 
 
 @pytest.mark.parametrize(
-    ("state", "event", "target"), [arrow for arrow in ARROWS if arrow[0] in PASSING]
+    ("state", "event", "target"), [arrow for arrow in ARROWS if arrow[0] in TRANSIENT]
 )
 def test_a_transition_from_a_passing_state_completes_within_one_call(state, event, target):
     answers, ends_in = ENDS_WITH[state, event]
@@ -119,7 +119,7 @@ def test_every_state_and_event_is_used_by_some_transition():
 
 
 def test_every_state_is_new_live_passing_or_ended_and_only_one_of_these():
-    assert sorted([S.NEW, *LIVE, *PASSING, *ENDED]) == sorted(AttemptState)
+    assert sorted([S.NEW, *LIVE, *TRANSIENT, *ENDED]) == sorted(AttemptState)
 
 
 def test_every_live_pod_can_be_leased_again_and_deleted():
@@ -173,7 +173,7 @@ def test_another_answer_of_the_binder_under_one_token_raises_and_changes_nothing
     if first is second:
         assert world.answer(second) == []
     else:
-        with pytest.raises(IllegalTransitionError, match=f"the binder said {first.value}"):
+        with pytest.raises(IllegalTransitionError, match=f"the binder answered {first.value}"):
             world.answer(second)
     assert world.picture() == before
 
@@ -183,7 +183,7 @@ def test_two_answers_under_one_token_in_a_batch_raise_and_change_nothing():
     before = world.picture()
     bound = BindResult("s/1/1", BindOutcome.BOUND, "n1")
     failed = BindResult("s/1/1", BindOutcome.FAILED)
-    with pytest.raises(IllegalTransitionError, match="the binder said bound n1 before"):
+    with pytest.raises(IllegalTransitionError, match="the binder answered bound n1 before"):
         world.core.bind_answered([bound, failed])
     assert world.picture() == before
 

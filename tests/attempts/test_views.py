@@ -3,7 +3,7 @@
 import pytest
 
 from roadstead.attempts.core import AttemptsCore
-from roadstead.attempts.pods import PASSING, AttemptCounts, AttemptState
+from roadstead.attempts.pods import TRANSIENT, AttemptCounts, AttemptState
 from roadstead.facts.pod import GroupMembership
 from tests.attempts.core_world import WAIT, Scripted, World
 from tests.builders import pod, profile_of
@@ -11,7 +11,7 @@ from tests.builders import pod, profile_of
 LIVE_COUNTS = ("leased", "assuming", "waiting", "binding", "asked")
 
 
-@pytest.mark.parametrize("state", [state for state in AttemptState if state not in PASSING])
+@pytest.mark.parametrize("state", [state for state in AttemptState if state not in TRANSIENT])
 def test_a_pod_is_counted_in_its_own_state_only(state):
     counts = World().bring_to(state).core.counts()
 

@@ -56,6 +56,18 @@ def refusal(folder, *ops, **more):
     return str(refused.value).replace(str(folder), "DIR")
 
 
+def test_a_claim_whose_devices_cannot_be_searched_is_refused(tmp_path):
+    request = {"name": "a", "exactly": {"deviceClassName": "none"}}
+    claim = {"kind": "ResourceClaim", "spec": {"devices": {"requests": [request]}}}
+    create = {"opcode": "createAny", "templatePath": "claim.yaml", "namespace": "x"}
+    allocate = {"opcode": "allocResourceClaims", "namespace": "x"}
+
+    why = refusal(tmp_path, NODES, create, allocate, PODS, claim=claim)
+
+    assert "ResourceClaim x/resourceclaim-0" in why
+    assert "could not retrieve device class none" in why
+
+
 def altered(document, *path, value):
     """Return a copy of a document with another value at a path."""
     changed = copy.deepcopy(document)

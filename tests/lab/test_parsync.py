@@ -92,6 +92,17 @@ def test_guessed_and_listed_picks_have_equal_means(monkeypatch):
     assert np.mean(guessed) == pytest.approx(np.mean(listed), abs=0.1)
 
 
+@pytest.mark.parametrize("seed", range(20, 30))
+def test_picks_stay_in_their_part_if_its_weights_are_tiny_beside_the_others(seed):
+    random = np.random.default_rng(seed)
+    pool = Slots(1000, 300, 100.0, random)
+
+    for partition in range(pool.partitions):
+        part = pool.part(partition)
+        found = pool.pick(nobody_knows(1000), part, 1, random)
+        assert part.start <= found[0] < part.stop
+
+
 def test_picking_switches_to_the_list_if_guessing_finds_too_few():
     random = np.random.default_rng(3)
     room = Slots(100, 1, 60.0, random)
@@ -166,6 +177,10 @@ def test_schedulers_that_use_all_partitions_conflict_for_any_number_of_partition
     assert min(shares) > 0.05
     assert max(shares) < 2.0 * min(shares)
     assert max(shares) < extra_slots(STATE_SYNC, 1)["extra_share"]
+
+
+def test_a_gap_in_which_less_than_a_task_arrives_has_one_task():
+    assert extra_slots(GapModel(tasks_per_s=1.0, sync_gap_s=0.1), 1)["extra_share"] == 0.0
 
 
 def test_too_slow_schedulers_never_find_enough_slots():

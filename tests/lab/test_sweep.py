@@ -143,6 +143,12 @@ def test_impossible_combinations_are_refused_and_the_rest_is_run():
     assert [each["number"] for each in sweep_of({"number": [1, 3]}, study=picky).points()] == [3]
 
 
+def test_a_phase_of_load_shorter_than_a_step_of_its_gap_is_refused():
+    message = refusal({}, {"phase_s": 1.0, "sync_gap_s": 60.0}, study=POLICIES)
+
+    assert "no combination" in message
+
+
 def test_every_combination_has_a_run_with_every_seed_and_a_name():
     sweep = sweep_of({"number": [2, 4], "word": ["a", "b"]}, {"share": 0.5}, seeds=(0, 1, 2))
 
