@@ -206,6 +206,13 @@ def _check_node_label(
         raise _BuildError(where, f'initializing plugin "{_NODE_LABEL}": {text}', panics=True)
 
 
+def _check_coscheduling(order: Mapping[str, tuple[str, ...]], path: str) -> None:
+    # Its Permit counts the pods that its Reserve recorded.
+    if _COSCHEDULING in order["permit"] and _COSCHEDULING not in order["reserve"]:
+        text = f'initializing plugin "{_COSCHEDULING}": needs reserve where it is enabled at permit'
+        raise _BuildError(f"{path}.plugins.permit", text)
+
+
 def _args(configs: list[PluginConfig], enabled: set[str], path: str) -> dict[str, PluginArgs]:
     """Return plugin → arguments. enabled: names of the enabled plugins that exist."""
     typed: dict[str, PluginArgs] = {}

@@ -87,7 +87,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
         wanted, helpful, dry_run_result = (
             self.dry_run_size(pod, failed),
             self._count_helpful_nodes(failed),
-            failed.tried,
+            failed.dry_run_result,
         )
         if wanted is None:
             # Without a helpful node or a pod of lower priority, a dry run would find no victims.

@@ -63,7 +63,7 @@ def input_files(file: ScenarioFile) -> Iterator[tuple[str, Path]]:
     Manifests are in the order in which they are read, each once. Raises InputError.
     """
     yield from file.named_files.items()
-    seen: set[str] = set()
+    yielded: set[str] = set()
     for place, paths in manifest_places(file):
         for source, _ in read_texts(paths, stdin=io.BytesIO(b"")):
             real = os.path.realpath(source)
