@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 import ray
@@ -102,7 +102,7 @@ class RayCluster:
                 announced = placed.reason
                 announce(f"Waiting for the Ray cluster: {announced}.")
             wanted = [self.options.cpus_per_process] * len(processes)
-            await asyncio.to_thread(request.send, wanted)
+            await asyncio.to_thread(request.send, wanted, self.nodes.values())
             await asyncio.sleep(POLL_S)
 
     async def _try_place(
@@ -296,18 +296,23 @@ class CpuRequest:
     def __enter__(self) -> CpuRequest:
         return self
 
-    def send(self, cpus: Sequence[float]) -> None:
-        """Request nodes with room for these bundles of CPUs."""
+    def send(self, cpus: Sequence[float], nodes: Iterable[RayNode]) -> None:
+        """Request room for these bundles of CPUs, besides what is in use on the nodes."""
+        # Ray counts a request as the size of the whole cluster, used and free.
+        in_use = [each.cpus - each.free_cpus for each in nodes]
+        self._send([*cpus, *in_use])
+
+    def _send(self, cpus: Sequence[float]) -> None:
         from ray.autoscaler.sdk import request_resources
 
         self._is_sent = True
         with contextlib.suppress(RayError, OSError, RuntimeError):
-            request_resources(bundles=[{"CPU": each} for each in cpus if each])
+            request_resources(bundles=[{"CPU": each} for each in cpus if each > 0])
 
     def withdraw(self) -> None:
         """Withdraw the request; without effect if none was sent."""
         if self._is_sent:
-            self.send([])
+            self._send([])
 
     def __exit__(self, *_: object) -> None:
         self.withdraw()

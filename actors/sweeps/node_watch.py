@@ -92,11 +92,11 @@ class NodeWatch:
             self._is_over.wait(LIST_EVERY_S)
 
     def _list_nodes(self) -> None:
-        with self._requesting:
-            if self._wanted:
-                self._request.send(self._wanted)
         running = self._running()
         nodes = alive_nodes()
+        with self._requesting:
+            if self._wanted:
+                self._request.send(self._wanted, nodes)
         checks = self._checks
         # Nodes that did not answer their check in time are checked again after a pause.
         checks.readmit_late({node.id for node in nodes}, time.monotonic())

@@ -1,6 +1,7 @@
 """Room on a joined cluster: nodes whose check was late, and requests to the autoscaler."""
 
 import asyncio
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -112,16 +113,16 @@ async def test_a_run_that_finds_room_leaves_the_requests_of_others_alone(nodes, 
 
 async def test_a_waiting_run_repeats_its_request_and_withdraws_it(nodes, cluster):
     room = nodes.alive
-    nodes.alive = [node("h1", cpus=0.0)]
+    nodes.alive = [replace(node("h1"), free_cpus=0.0), node("h2", cpus=0.0)]
 
     waiting = asyncio.create_task(nodes.place(cluster, "control", "scheduler-0"))
     await until(lambda: len(nodes.requests) >= 3)
     nodes.alive = room
     await waiting
 
-    wanted = [{"CPU": 1.0}, {"CPU": 1.0}]
+    wanted = [{"CPU": 1.0}, {"CPU": 1.0}, {"CPU": 4.0}]
     assert nodes.requests[-1] == []
-    assert all(each == wanted for each in nodes.requests[:-1])
+    assert all(each == wanted for each in nodes.requests[:-1]), "besides the CPUs in use"
     assert len(nodes.notes) == 1, "the wait is reported once"
 
 
