@@ -273,11 +273,13 @@ class FileJournal:
 
     def close(self) -> None:
         """Release the folder; records that were not flushed may be lost."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-        self._is_open = False
-        self._disk.unlock()
+        file, self._file, self._is_open = self._file, None, False
+        try:
+            # Some file systems report a failed write only here.
+            if file is not None:
+                file.close()
+        finally:
+            self._disk.unlock()
 
     def _check(self) -> None:
         if self._failure:

@@ -353,6 +353,23 @@ def test_a_full_disk_stops_the_journal_permanently():
     assert opened(disk)[1] == records(1, 3)
 
 
+def test_a_folder_is_released_even_if_its_file_cannot_be_closed(monkeypatch):
+    disk = SimulatedDisk()
+    journal, _ = opened(disk)
+
+    def fails(file):
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(SimulatedFile, "close", fails)
+        with pytest.raises(OSError, match="Input/output error"):
+            journal.close()
+
+    assert not disk.locked
+    journal.close()
+    opened(disk)[0].close()
+
+
 def test_a_failed_flush_is_never_repeated():
     disk = SimulatedDisk()
     journal, _ = opened(disk)
