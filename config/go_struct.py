@@ -45,8 +45,12 @@ class GoStruct(BaseModel):
         if not isinstance(data, dict) or None not in data.values():
             return data
         # An unknown key stays, so that it is refused.
-        known = {field.alias or name for name, field in cls.model_fields.items()} - cls.refuses_null
-        return {key: value for key, value in data.items() if value is not None or key not in known}
+        nullable = {
+            field.alias or name for name, field in cls.model_fields.items()
+        } - cls.refuses_null
+        return {
+            key: value for key, value in data.items() if value is not None or key not in nullable
+        }
 
 
 def _zero_for_null(zero: object) -> BeforeValidator:

@@ -119,8 +119,8 @@ def _order(
             raise _listed_twice_error(point, plugin.name)
         else:
             expanded.append(plugin.name)
-    first = [name for name in listed if name in overridden]
-    return (*first, *expanded, *(name for name in listed if name not in overridden))
+    overriding = [name for name in listed if name in overridden]
+    return (*overriding, *expanded, *(name for name in listed if name not in overridden))
 
 
 def score_weights(plugins: Plugins) -> dict[str, int]:

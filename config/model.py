@@ -100,9 +100,11 @@ class SchedulerConfig:
         0 is adaptive. A profile without a percentage has that of the document. Every node is
         scored at 100, or if neither sets one.
         """
-        common = self.percentage_of_nodes_to_score if self.percentage_is_set else 100
-        own = {p.scheduler_name: p.percentage_of_nodes_to_score for p in self.profiles}
-        percentages = {name: common if each is None else each for name, each in own.items()}
+        of_document = self.percentage_of_nodes_to_score if self.percentage_is_set else 100
+        by_profile = {p.scheduler_name: p.percentage_of_nodes_to_score for p in self.profiles}
+        percentages = {
+            name: of_document if each is None else each for name, each in by_profile.items()
+        }
         return {name: percentage for name, percentage in percentages.items() if percentage < 100}
 
     def profile(self, scheduler_name: str) -> ProfileConfig | None:

@@ -65,19 +65,19 @@ _QUOTA_PREFIX: Final = "requests."
 @lru_cache(_CACHE_MAX_NAMES)
 def qualified_name_errors(name: str) -> tuple[str, ...]:
     """Return why `[prefix/]name` is not a qualified name, such as a label's key; empty if it is."""
-    prefix, slash, rest = name.partition("/")
-    if "/" in rest:
+    prefix, slash, after_slash = name.partition("/")
+    if "/" in after_slash:
         return (
             f"a qualified name {_NAME_RULE} with an optional DNS subdomain prefix and '/' "
             "(e.g. 'example.com/MyName')",
         )
     errors = _prefix_errors(prefix) if slash else []
-    part = rest if slash else prefix
-    if not part:
+    name_part = after_slash if slash else prefix
+    if not name_part:
         errors.append("name part must be non-empty")
-    elif _too_long(part, _LABEL_MAX_BYTES):
+    elif _too_long(name_part, _LABEL_MAX_BYTES):
         errors.append(f"name part {_too_long_rule(_LABEL_MAX_BYTES)}")
-    if not _NAME_RE.fullmatch(part):
+    if not _NAME_RE.fullmatch(name_part):
         errors.append(f"name part {_NAME_RULE}")
     return tuple(errors)
 

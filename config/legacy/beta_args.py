@@ -106,8 +106,8 @@ class BetaArgs:
     def _without_version(self, config: PluginConfig, where: str) -> Any:  # noqa: ANN401  (any JSON)
         """Return arguments without their apiVersion, which must be that of the document."""
         # REMOVED_ARGS_MODELS: of plugins that 1.34 lacks and Roadstead has, off by default.
-        known = (*ARGS_MODELS, *REMOVED_ARGS_MODELS, *STRATEGY_OF)
-        if config.name not in known:
+        with_typed_args = (*ARGS_MODELS, *REMOVED_ARGS_MODELS, *STRATEGY_OF)
+        if config.name not in with_typed_args:
             return config.args
         if config.args is None:
             return {}

@@ -50,8 +50,8 @@ def validate_node_label(path: str, args: V1NodeLabelArgs) -> Iterator[Problem]:
 def _conflicts(
     path: str, field: str, present: list[str] | None, absent: list[str] | None
 ) -> Iterator[Problem]:
-    other = field.replace("present", "absent")
+    absent_field = field.replace("present", "absent")
     for i, label in enumerate(present or ()):
         if label in (absent or ()):
-            at = (absent or []).index(label)
-            yield invalid(f"{path}.{field}[{i}]", label, f"conflict with {other}[{at}]")
+            index = (absent or []).index(label)
+            yield invalid(f"{path}.{field}[{i}]", label, f"conflict with {absent_field}[{index}]")

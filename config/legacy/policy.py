@@ -110,17 +110,17 @@ class _Translation:
             if name:
                 self.notes.add(path, f'"{predicate.name}" → {_uses(name)} with its argument')
             return name
-        known = known_predicate(predicate.name)
-        if known is None:
+        upstream_name = known_predicate(predicate.name)
+        if upstream_name is None:
             reason = "is not a predicate that kube-scheduler has had"
             self.problems.append(invalid(f"{path}.name", predicate.name, reason))
             return ""
-        understood = _understood(predicate.name, known)
-        if known in DROPPED_PREDICATES:
-            self.notes.add(path, f"{understood} {DROPPED_PREDICATES[known]}")
+        understood = _understood(predicate.name, upstream_name)
+        if upstream_name in DROPPED_PREDICATES:
+            self.notes.add(path, f"{understood} {DROPPED_PREDICATES[upstream_name]}")
             return ""
-        self.notes.add(path, f"{understood} → {_uses(known)}")
-        return known
+        self.notes.add(path, f"{understood} → {_uses(upstream_name)}")
+        return upstream_name
 
     def _priorities(self) -> dict[str, int]:
         """Return priority → weight, by upstream's names."""
@@ -149,26 +149,26 @@ class _Translation:
                 plugin = _plugin_of(name)
                 self.notes.add(path, f'"{priority.name}" → {plugin} at score with its argument')
             return name
-        known = known_priority(priority.name)
-        if known is None:
+        upstream_name = known_priority(priority.name)
+        if upstream_name is None:
             reason = "is not a priority that kube-scheduler has had"
             self.problems.append(invalid(f"{path}.name", priority.name, reason))
             return ""
-        understood = _understood(priority.name, known)
-        if known in DROPPED_PRIORITIES:
-            self.notes.add(path, f"{understood} {DROPPED_PRIORITIES[known]}")
+        understood = _understood(priority.name, upstream_name)
+        if upstream_name in DROPPED_PRIORITIES:
+            self.notes.add(path, f"{understood} {DROPPED_PRIORITIES[upstream_name]}")
             return ""
-        missing = self.custom.needed_argument(known)
+        missing = self.custom.needed_argument(upstream_name)
         if missing:
             rule = f"needs argument.{missing}"
             self.problems.append(invalid(f"{path}.name", priority.name, rule))
             return ""
         self.notes.add(
-            path, f"{understood} → {_plugin_of(known)} at score, weight {priority.weight}"
+            path, f"{understood} → {_plugin_of(upstream_name)} at score, weight {priority.weight}"
         )
-        if known == "BalancedResourceAllocation":
+        if upstream_name == "BalancedResourceAllocation":
             self.notes.add(path, "the formula is today's: the standard deviation of the fractions")
-        return known
+        return upstream_name
 
     def _check_weight(
         self, priority: PriorityPolicy, name: str, earlier: Mapping[str, int], path: str
@@ -237,9 +237,9 @@ class _Translation:
         return (("InterPodAffinity", {"hardPodAffinityWeight": weight}),)
 
 
-def _understood(name: str, known: str) -> str:
+def _understood(name: str, upstream_name: str) -> str:
     """Return a name as notes show it, with the known name that it means if they differ."""
-    return f'"{name}"' if name == known else f'"{name}", understood as {known},'
+    return f'"{name}"' if name == upstream_name else f'"{name}", understood as {upstream_name},'
 
 
 def _uses(predicate: str) -> str:

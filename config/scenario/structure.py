@@ -24,8 +24,8 @@ def fields_of(model: Model) -> Iterator[tuple[str, FieldInfo]]:
     inherited = [
         name for base in model.__mro__[1:] for name in getattr(base, "__annotations__", ())
     ]
-    own = [name for name in model.model_fields if name not in inherited]
-    for name in (*own, *(each for each in model.model_fields if each not in own)):
+    own_names = [name for name in model.model_fields if name not in inherited]
+    for name in (*own_names, *(each for each in model.model_fields if each not in own_names)):
         info = model.model_fields[name]
         yield key_of(name, info), info
 
@@ -37,8 +37,8 @@ def models_in(annotation: object) -> Iterator[Model]:
     elif get_origin(annotation) is Annotated:
         yield from models_in(get_args(annotation)[0])
     else:
-        for part in get_args(annotation):
-            yield from models_in(part)
+        for argument in get_args(annotation):
+            yield from models_in(argument)
 
 
 def documented_type(info: FieldInfo) -> str:

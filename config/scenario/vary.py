@@ -129,16 +129,16 @@ def _is_number(part: str, entries: Sequence[object]) -> bool:
 def _check_key(
     document: Mapping[str, object], value: Mapping[str, object], path: KeyPath, part: str, key: str
 ) -> None:
-    known = list(dict.fromkeys((*value, *known_keys(Scenario, path))))
+    known_names = list(dict.fromkeys((*value, *known_keys(Scenario, path))))
     if not path:
-        known += [CONFIG, PLUGIN]
-    if part in known:
+        known_names += [CONFIG, PLUGIN]
+    if part in known_names:
         return
     close = (
-        get_close_matches(part, known, n=NEAR_NAMES_MAX)
+        get_close_matches(part, known_names, n=NEAR_NAMES_MAX)
         or list(islice(_paths_to(document, part), NEAR_NAMES_MAX))
         or sorted(value)[:NEAR_NAMES_MAX]
-        or sorted(known)[:NEAR_NAMES_MAX]
+        or sorted(known_names)[:NEAR_NAMES_MAX]
     )
     raise _refused(key, f"has no key {cut_short(part)} (near: {', '.join(close)})")
 
@@ -162,8 +162,8 @@ def _entry(entries: Sequence[object], part: str, key: str) -> int:
     if part in names:
         return names[part]
     close = get_close_matches(part, names, n=NEAR_NAMES_MAX) or sorted(names)[:NEAR_NAMES_MAX]
-    wanted = ", ".join((f"0 to {len(entries) - 1}", *close))
-    raise _refused(key, f"has no entry {cut_short(part)} (want {wanted})")
+    choices = ", ".join((f"0 to {len(entries) - 1}", *close))
+    raise _refused(key, f"has no entry {cut_short(part)} (want {choices})")
 
 
 def _names(entry: object) -> Iterator[str]:

@@ -1,5 +1,11 @@
 """The journal: the binder's commits in order, durable beyond its process.
 
+A journal is a folder of files: *segments* with the numbered records (`lsn`) of commits, and a
+*snapshot*, the state after some record, which replaces all older segments. A file is a header and
+*frames*, the units that are written and read as a whole. Its end is *torn* if the machine
+stopped while a frame was written: such bytes were never acknowledged and are cut off. Any other
+broken frame is *damage*, which is refused.
+
 records.py   the interface: records, their kinds, and the guarantees of `append` and `flush`
 columns.py   a group of records, field by field
 fields.py    the fields that a file was written with, and conversion to this release's facts

@@ -5,6 +5,10 @@ records them as steps. `CopySender` sends the steps to the node of the copy, whe
 carries them out, too: so both folders have the same files with the same bytes. A reply leaves the
 binder only when both disks have what it reports.
 
+A binder first *pairs* with the copy, which reports its files; the sender then *catches up*: it
+sends the bytes that these lack. If the binder's node is lost, the copy is *promoted*: its folder is
+the journal of the next binder.
+
     FileJournal ─► RecordedDisk ─► disk of the binder's node
                         │ steps
                         ▼

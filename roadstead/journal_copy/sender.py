@@ -206,10 +206,10 @@ class CopySender:
         if len(step.data) <= room_bytes:
             self._waiting_bytes -= len(step.data)
             return self._queue.popleft()
-        first, rest = step.data[:room_bytes], step.data[room_bytes:]
-        self._waiting_bytes -= len(first)
-        self._queue[0] = Step(step.kind, step.name, offset=step.offset + len(first), data=rest)
-        return Step(step.kind, step.name, offset=step.offset, data=first)
+        sent, remaining = step.data[:room_bytes], step.data[room_bytes:]
+        self._waiting_bytes -= len(sent)
+        self._queue[0] = Step(step.kind, step.name, offset=step.offset + len(sent), data=remaining)
+        return Step(step.kind, step.name, offset=step.offset, data=sent)
 
     def answered(self, answer: CopyState) -> None:
         """Apply the copy's answer to the unanswered message; ignore it if there is none."""

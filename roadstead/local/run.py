@@ -116,17 +116,17 @@ class LocalRun:
 
     def add_nodes(self, nodes: Iterable[NodeFacts]) -> None:
         """Add or change nodes; waiting pods that they may help are requeued."""
-        new, before = list(nodes), self.state.core.placements.nodes
-        node_list = NodeList.of(new)
-        changes = [NodeChange(before.get(each.name), each) for each in new]
+        new_nodes, nodes_before = list(nodes), self.state.core.placements.nodes
+        node_list = NodeList.of(new_nodes)
+        changes = [NodeChange(nodes_before.get(each.name), each) for each in new_nodes]
         self.binder.add_nodes(node_list)
         self.cache.add_nodes(node_list)
         self._drive_queue(self.queue.observe(changes, (), (), self.now_s))
 
     def remove_nodes(self, names: Sequence[str]) -> None:
         """Remove nodes; their pods remain bound to them."""
-        before = self.state.core.placements.nodes
-        changes = [NodeChange(before[name], None) for name in names if name in before]
+        nodes_before = self.state.core.placements.nodes
+        changes = [NodeChange(nodes_before[name], None) for name in names if name in nodes_before]
         self.binder.remove_nodes(names)
         # The pods of these nodes, which no longer block other pods.
         gone = self.cache.remove_nodes(names)

@@ -153,11 +153,11 @@ def _results_of(
     """Return the result of each row, in their order: cached, or tried if the row changed."""
     cache, versions = evaluation.dry_runs, evaluation.table.columns.version[rows].tolist()
     cached = [cache.get(row, version) for row, version in zip(rows.tolist(), versions, strict=True)]
-    unknown = [index for index, each in enumerate(cached) if each is None]
-    new = dict(zip(unknown, _try_rows(evaluation, rows[unknown], budgets), strict=True))
-    for index, each in new.items():
+    uncached = [index for index, each in enumerate(cached) if each is None]
+    tried = dict(zip(uncached, _try_rows(evaluation, rows[uncached], budgets), strict=True))
+    for index, each in tried.items():
         cache.put(int(rows[index]), versions[index], each)
-    return [new[index] if each is None else each for index, each in enumerate(cached)]
+    return [tried[index] if each is None else each for index, each in enumerate(cached)]
 
 
 def _try_rows(

@@ -1,4 +1,8 @@
-"""Current state of claims and volumes, and the bindings that placements cause."""
+"""Current state of claims and volumes, and the bindings that placements cause.
+
+As upstream, the claims of a pod are bound on a node when the pod is *assumed* there. The binding is
+undone if the pod is *forgotten*, and permanent when its bind is committed.
+"""
 
 from roadstead.storage.assumed_claims import AssumedClaims as AssumedClaims
 from roadstead.storage.assumed_claims import Reserved as Reserved

@@ -114,23 +114,23 @@ class AssumedClaims:
         if not keys:
             return Reserved()
         try:
-            new = bindings_on(self.storage, pod, node)
+            new_bindings = bindings_on(self.storage, pod, node)
         except ClaimError:
-            new = None
-        if new is None:
+            new_bindings = None
+        if new_bindings is None:
             return None
-        for binding in new:
+        for binding in new_bindings:
             undo = self.storage.apply(binding.change)
             self._open[binding.claim.key] = _OpenBinding(binding, undo)
         # Also claims that another pod has bound, and that are not committed yet.
-        held = [key for key in dict.fromkeys(keys) if key in self._open]
-        if held:
-            self._keys_of_holder[uid] = held
-        for key in held:
+        held_keys = [key for key in dict.fromkeys(keys) if key in self._open]
+        if held_keys:
+            self._keys_of_holder[uid] = held_keys
+        for key in held_keys:
             self._open[key].holders.add(uid)
         return Reserved(
-            tuple(self._open[key].binding for key in held),
-            tuple(binding.change for binding in new),
+            tuple(self._open[key].binding for key in held_keys),
+            tuple(binding.change for binding in new_bindings),
         )
 
     def forget(self, uid: str) -> tuple[StorageChange, ...]:
@@ -228,16 +228,18 @@ class AssumedClaims:
     def _try_volumes(
         self, bindings: tuple[Binding, ...], pod: PodFacts, node: NodeFacts
     ) -> TriedOut | None:
-        new = [each for each in bindings if self.storage.claims.get(each.claim.key) != each.claim]
-        bound = {each.claim.key for each in new}
+        new_bindings = [
+            each for each in bindings if self.storage.claims.get(each.claim.key) != each.claim
+        ]
+        new_keys = {each.claim.key for each in new_bindings}
         try:
-            waiting = {claim.key for claim in claims_of(self.storage, pod).waiting}
+            waiting_keys = {claim.key for claim in claims_of(self.storage, pod).waiting}
         except ClaimError:
             return None
-        if waiting != bound or not all(self._is_free(each, node) for each in new):
+        if waiting_keys != new_keys or not all(self._is_free(each, node) for each in new_bindings):
             return None
-        undos = tuple(self.storage.apply(each.change) for each in new)[::-1]
-        return TriedOut(tuple(each.change for each in new), undos)
+        undos = tuple(self.storage.apply(each.change) for each in new_bindings)[::-1]
+        return TriedOut(tuple(each.change for each in new_bindings), undos)
 
     def _is_free(self, binding: Binding, node: NodeFacts) -> bool:
         claim = self.storage.claims.get(binding.claim.key)

@@ -131,11 +131,11 @@ def _static(
     chosen: Mapping[str, VolumeFacts],
 ) -> VolumeFacts | None:
     """Return the existing volume that a claim gets; None if no free one is reached."""
-    named, free = candidates(storage, claim)
-    if named is not None:
-        return named if reaches(named.node_terms, labels) else None
+    named_volume, free_volumes = candidates(storage, claim)
+    if named_volume is not None:
+        return named_volume if reaches(named_volume.node_terms, labels) else None
     return next(
-        (v for v in free if v.name not in chosen and reaches(v.node_terms, labels)),
+        (v for v in free_volumes if v.name not in chosen and reaches(v.node_terms, labels)),
         None,
     )
 

@@ -54,8 +54,8 @@ def claim_keys(pod: PodFacts) -> tuple[str, ...]:
 
 def unbound_keys(storage: StorageState, pod: PodFacts) -> tuple[str, ...]:
     """Return the keys of a pod's claims that are known and not bound."""
-    known = ((key, storage.claims.get(key)) for key in claim_keys(pod))
-    return tuple(key for key, claim in known if claim is not None and not claim.is_bound)
+    claims = ((key, storage.claims.get(key)) for key in claim_keys(pod))
+    return tuple(key for key, claim in claims if claim is not None and not claim.is_bound)
 
 
 def not_found(name: str) -> ClaimError:

@@ -94,7 +94,7 @@ class StorageState:
         """Return the keys of claims that changed after a version; None if the log is too short."""
         if self._changed and self._changed[0][0] > version + 1:
             return None
-        return {key for at, keys in self._changed if at > version for key in keys}
+        return {key for changed_at, keys in self._changed if changed_at > version for key in keys}
 
     def catch_up(self, changes: Sequence[StorageChange]) -> None:
         """Apply changes in order; undo allocations that were made ahead and are not among them."""
