@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 from roadstead.protocol.errors import InputError
 
+MAX_TEXT_BYTES: Final = 1 << 20
+"""Maximum size of a configuration, settings, scenario or similar text; manifests may be larger."""
 
-def read_bytes(path: str | Path, max_bytes: int | None = None) -> bytes:
+
+def read_bytes(path: str | Path, max_bytes: int) -> bytes:
     """Read a file; InputError if it cannot be read or is larger than `max_bytes`."""
     try:
         with Path(path).open("rb") as file:
-            content = file.read(-1 if max_bytes is None else max_bytes + 1)
+            content = file.read(max_bytes + 1)
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise InputError(f"cannot be read: {reason}", source=str(path)) from error
-    if max_bytes is not None and len(content) > max_bytes:
+    if len(content) > max_bytes:
         raise InputError(f"is larger than {max_bytes} bytes", source=str(path))
     return content
 

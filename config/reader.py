@@ -11,11 +11,11 @@ from collections.abc import Iterable
 from typing import Final, TypeAlias
 
 from roadstead.config.errors import ConfigError, Problem
+from roadstead.config.files import MAX_TEXT_BYTES
 from roadstead.protocol.documents import read_documents
 from roadstead.protocol.errors import VALUE_MAX_CHARS, InputError
 
 # Bounds of one document; those of manifests are wider.
-MAX_TEXT_BYTES: Final = 1 << 20
 MAX_DEPTH: Final = 64
 MAX_VALUES: Final = 100_000
 

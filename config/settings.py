@@ -29,7 +29,7 @@ from roadstead.config.concurrency import (
     with_partitions,
 )
 from roadstead.config.errors import ConfigError
-from roadstead.config.files import read_bytes
+from roadstead.config.files import MAX_TEXT_BYTES, read_bytes
 from roadstead.config.ray import RayOptions
 from roadstead.config.settings_model import SettingsModel, read_path
 
@@ -298,9 +298,6 @@ def load_settings_file(
     overrides_source: str = "flags",
 ) -> Settings:
     """Load the settings of a file as `load_settings`; InputError if it cannot be read."""
-    # Imported here, as in `_read`.
-    from roadstead.config.reader import MAX_TEXT_BYTES
-
     return load_settings(
         read_bytes(path, MAX_TEXT_BYTES),
         source=str(path),

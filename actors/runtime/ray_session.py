@@ -31,7 +31,7 @@ from roadstead.actors.runtime.ray_node import (
     servers,
 )
 from roadstead.actors.runtime.ray_target import RayTarget, own_environment
-from roadstead.config.files import read_bytes
+from roadstead.config.files import MAX_TEXT_BYTES, read_bytes
 from roadstead.config.ray import RayOptions
 from roadstead.protocol.errors import InputError
 
@@ -270,7 +270,7 @@ def runtime_env_in(options: RayOptions) -> dict[str, object] | None:
     # Few runs have such a file, and YAML takes time to import.
     from roadstead.config.reader import read_document
 
-    document = read_document(read_bytes(path), source=str(path))
+    document = read_document(read_bytes(path, MAX_TEXT_BYTES), source=str(path))
     if not isinstance(document, dict) or not all(isinstance(key, str) for key in document):
         raise InputError("must be a mapping, Ray's runtime environment", source=str(path))
     return document

@@ -14,9 +14,9 @@ from pydantic_core import ErrorDetails
 
 from roadstead.config.decode import rule_of
 from roadstead.config.errors import ConfigError, Problem, malformed
-from roadstead.config.files import read_text
+from roadstead.config.files import MAX_TEXT_BYTES, read_text
 from roadstead.config.lines import line_of
-from roadstead.config.reader import MAX_TEXT_BYTES, KeyPath, join_path, read_document
+from roadstead.config.reader import KeyPath, join_path, read_document
 from roadstead.config.scenario.schema import API_VERSION, KIND, Scenario
 from roadstead.config.scenario.structure import known_keys
 from roadstead.protocol.errors import InputError, cut_short

@@ -23,12 +23,13 @@ def config_bytes(config: Document) -> tuple[bytes, str]:
     """Return (content, name for errors) of a file, standard input or mapping. Raises InputError."""
     if isinstance(config, Mapping):
         return document_text(config, "config").encode(), "config"
-    if config == STDIN:
-        return sys.stdin.buffer.read(), "standard input"
-    from roadstead.config.files import read_bytes
+    from roadstead.config.files import MAX_TEXT_BYTES, read_bytes
 
+    if config == STDIN:
+        # One byte more than is accepted, so that the reader refuses a longer text.
+        return sys.stdin.buffer.read(MAX_TEXT_BYTES + 1), "standard input"
     path = os.fspath(config)
-    return read_bytes(path), path
+    return read_bytes(path, MAX_TEXT_BYTES), path
 
 
 def document_text(document: Mapping[str, object], source: str) -> str:

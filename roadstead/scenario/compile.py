@@ -10,10 +10,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from roadstead.config.files import read_bytes
+from roadstead.config.files import MAX_TEXT_BYTES, read_bytes
 from roadstead.config.load import load_config
 from roadstead.config.presets import preset_text
-from roadstead.config.reader import MAX_TEXT_BYTES, join_path
+from roadstead.config.reader import join_path
 from roadstead.config.scenario.fleet import GeneratedFleet, ManifestFleet, TraceFleet
 from roadstead.config.scenario.read import ScenarioFile
 from roadstead.config.scenario.schema import MeasuredTime

@@ -15,8 +15,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
-from roadstead.config.files import read_bytes
-from roadstead.config.reader import MAX_TEXT_BYTES
+from roadstead.config.files import MAX_TEXT_BYTES, read_bytes
 from roadstead.config.scenario.read import ScenarioFile
 from roadstead.config.scenario.values import Percentage, percentage
 from roadstead.facts.compile import FactsPool, compile_pod, name_in_errors

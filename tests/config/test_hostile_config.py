@@ -8,8 +8,8 @@ import tracemalloc
 import pytest
 
 from roadstead.config.errors import ConfigError
+from roadstead.config.files import MAX_TEXT_BYTES
 from roadstead.config.load import load_config
-from roadstead.config.reader import MAX_TEXT_BYTES
 from roadstead.protocol.errors import InputError
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from roadstead.config.errors import ConfigError
-from roadstead.config.reader import MAX_TEXT_BYTES
+from roadstead.config.files import MAX_TEXT_BYTES
 from roadstead.config.settings import Settings, load_settings, load_settings_file
 from roadstead.devices.gates import gates_of
 from roadstead.protocol.errors import InputError
