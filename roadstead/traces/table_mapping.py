@@ -65,14 +65,14 @@ class TimeColumn(ColumnOrValue):
 
 
 class CpuColumn(ColumnOrValue):
-    """Cores. quantity: a quantity of Kubernetes ("500m")."""
+    """Cores. quantity: a quantity of Kubernetes ("500m"). scale: as in `BytesColumn`."""
 
     unit: CpuUnit = "cores"
     scale: float = Field(default=1.0, gt=0, allow_inf_nan=False)
 
 
 class BytesColumn(ColumnOrValue):
-    """Bytes of memory. scale: what 1.0 of the unit is, for normalized amounts."""
+    """Bytes of memory. scale: factor of the values, as the memory that a normalized 1.0 means."""
 
     unit: ByteUnit = "bytes"
     scale: float = Field(default=1.0, gt=0, allow_inf_nan=False)
@@ -90,7 +90,7 @@ class NumberColumn(ColumnOrValue):
 
 
 class AmountColumn(ColumnOrValue):
-    """The amount of any resource. scale: what 1.0 is."""
+    """The amount of any resource. scale: as in `BytesColumn`."""
 
     scale: float = Field(default=1.0, gt=0, allow_inf_nan=False)
 
@@ -142,7 +142,7 @@ def columns_of(columns: PodColumns | NodeColumns) -> Iterator[ColumnOrValue]:
 
 
 class TableFormat(_MappingModel):
-    """Format of the tables. null: cells that are empty."""
+    """Format of the tables. null: texts of cells that count as empty."""
 
     delimiter: Annotated[str, Field(min_length=1, max_length=1)] = ","
     header: bool = True
