@@ -121,7 +121,7 @@ class _Checker:
         return param(f"_var{self._param_count - 1}")
 
     def _assign(self, *pairs: tuple[Type, Type]) -> bool:
-        """Bind type parameters so that each first type matches its second; False if impossible."""
+        """Bind type parameters so that each first type may be used for its second, if possible."""
         bindings = assign(self.bindings, list(pairs))
         if bindings is None:
             return False

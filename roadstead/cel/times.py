@@ -112,7 +112,7 @@ def _check_seconds(seconds: int) -> None:
 
 
 def timestamp_text(timestamp: Timestamp) -> str:
-    """Return the time in RFC 3339, in the zone in which it was given."""
+    """Return the time in RFC 3339, in its own zone."""
     moment = _local(timestamp, timedelta(seconds=timestamp.offset_s))
     nanoseconds = timestamp.nanoseconds % _SECOND
     fraction = f".{nanoseconds:09d}".rstrip("0") if nanoseconds else ""

@@ -258,16 +258,16 @@ class _ManifestCollector:
         metadata = document.get("metadata")
         if not isinstance(metadata, dict) or metadata.get("name"):
             return document
-        base = metadata.get("generateName")
-        if not isinstance(base, str) or not base:
+        generate_name = metadata.get("generateName")
+        if not isinstance(generate_name, str) or not generate_name:
             return document
-        self._generated[f"{kind}/{base}"] += 1
+        self._generated[f"{kind}/{generate_name}"] += 1
         namespace = str(metadata.get("namespace") or DEFAULT_NAMESPACE)
         kind_and_namespace = kind, "" if kind in CLUSTER_SCOPED else namespace
-        index, collisions = self._generated[f"{kind}/{base}"], 0
+        index, collisions = self._generated[f"{kind}/{generate_name}"], 0
         while (
             *kind_and_namespace,
-            name := generated_name(base, index, collisions),
+            name := generated_name(generate_name, index, collisions),
         ) in self._sources:
             collisions += 1
         return {**document, "metadata": {**metadata, "name": name}}

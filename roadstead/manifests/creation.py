@@ -1,9 +1,10 @@
 """Admission of created pods and claims: what it changes, and which of them it refuses.
 
 Objects that an API server has stored already (`is_stored_pod`) are not changed, and count as used
-in quotas. The others are created in the given order: claims of manifests, claims of stateful sets,
-pods, claims of ephemeral volumes, claims of devices from templates. A refused object is not
-created, as in a cluster: its controller retries again and again, and no scheduler receives it.
+in quotas. The others are created in this order: claims of manifests, claims of stateful sets,
+pods, each with its claims of devices from templates, and claims of ephemeral volumes. A refused
+object is not created, as in a cluster: its controller retries again and again, and no scheduler
+receives it.
 
 Priority classes, tolerations and defaults of fields: `roadstead.manifests.defaults`. An object that
 is invalid by itself ends a run: `roadstead.manifests.object_checks`.

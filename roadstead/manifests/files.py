@@ -24,12 +24,12 @@ def read_texts(paths: Sequence[str], *, stdin: BinaryIO) -> Iterator[tuple[str, 
     Raises:
         InputError: a path without a file, or a file that cannot be read or is too large.
     """
-    seen: set[str] = set()
+    read_paths: set[str] = set()
     for path in paths:
         for file in [STDIN] if path == STDIN else _files(path):
-            real = file if file == STDIN else os.path.realpath(file)
-            if real not in seen:
-                seen.add(real)
+            real_path = file if file == STDIN else os.path.realpath(file)
+            if real_path not in read_paths:
+                read_paths.add(real_path)
                 yield _read_stdin(stdin) if file == STDIN else _read_file(file)
 
 
@@ -40,22 +40,22 @@ def _files(path: str) -> list[str]:
         return [path]
     if not _GLOB_CHARS & set(path):
         raise InputError("does not exist", source=path)
-    found = [name for name in sorted(glob.glob(path, recursive=True)) if not os.path.isdir(name)]
-    if not found:
+    files = [name for name in sorted(glob.glob(path, recursive=True)) if not os.path.isdir(name)]
+    if not files:
         raise InputError("matches no file", source=path)
-    return found
+    return files
 
 
 def _folder(path: str) -> list[str]:
-    found = [
+    files = [
         str(Path(folder, name))
         for folder, _, names in os.walk(path, onerror=_refuse_folder)
         for name in names
         if name.endswith(SUFFIXES)
     ]
-    if not found:
+    if not files:
         raise InputError(f"holds no {', '.join(f'*{suffix}' for suffix in SUFFIXES)}", source=path)
-    return sorted(found)
+    return sorted(files)
 
 
 def _refuse_folder(error: OSError) -> NoReturn:

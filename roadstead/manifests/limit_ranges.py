@@ -1,8 +1,8 @@
 """Limit ranges: defaults of containers, and bounds by which a pod or a claim is refused.
 
-Upstream: plugin/pkg/admission/limitranger/admission.go (1.34), messages included. Defaults of all
-ranges are set first, then each range is checked; ranges of a namespace in order of their names;
-upstream has no order. A resize of a running pod is not checked.
+The texts of refusals are upstream's: plugin/pkg/admission/limitranger/admission.go (1.34). The
+defaults of all ranges of a namespace are set first, then the bounds of each range are checked, in
+the order of the ranges' names; upstream has no order. A resize of a running pod is not checked.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Resource quotas: the usage of pods and claims, and the refusal of those that exceed it.
 
-Upstream: staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go
-(CheckRequest, 1.34), messages included. Quotas of a namespace are checked in order of their names;
-upstream has no order. The limits are `spec.hard`; upstream reads `status.hard`, to which the quota
-controller copies it.
+The texts of refusals are upstream's: staging/src/k8s.io/apiserver/pkg/admission/plugin/
+resourcequota/controller.go (CheckRequest, 1.34). Quotas of a namespace are checked in the order of
+their names; upstream has no order. The limits are `spec.hard`; upstream reads `status.hard`, to
+which the quota controller copies it.
 
 Usage is counted from the manifests. A pod or claim is *stored* if it existed in the cluster
 already. If the manifests have no stored pod (or claim) of a namespace, `status.used` of the

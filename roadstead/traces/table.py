@@ -30,7 +30,7 @@ GPU_MILLI = 1000
 PRIORITY_MAX = 1_000_000_000
 PARQUET_ENDS = (".parquet", ".pq")
 
-_ObjectColumns = mapped.PodColumns | mapped.NodeColumns
+_ObjectMapping = mapped.PodMapping | mapped.NodeMapping
 """The columns of the table of pods, or of nodes."""
 
 
@@ -95,7 +95,7 @@ class TableReader:
                     source = str(self.mapping_path)
                     raise InputError(rules[0], source=source, value=cut_short(key))
 
-    def _rows(self, path: Path, columns: _ObjectColumns, meter: ProgressMeter) -> Iterator[Row]:
+    def _rows(self, path: Path, columns: _ObjectMapping, meter: ProgressMeter) -> Iterator[Row]:
         wanted = [name for each in mapped.columns_of(columns) if (name := each.column) is not None]
         rows = self._parquet(path, wanted, meter) if _is_parquet(path) else self._csv(path, meter)
         first = True
@@ -179,7 +179,7 @@ class TableReader:
             raise cell.error(column, f"is not an amount from 0 to {AMOUNT_MAX}")
         return round(scaled)
 
-    def _amounts(self, row: Row, columns: _ObjectColumns) -> dict[str, int]:
+    def _amounts(self, row: Row, columns: _ObjectMapping) -> dict[str, int]:
         amounts: dict[str, int] = {}
         if columns.cpu is not None and self._text(row, columns.cpu):
             amounts["cpu"] = self._amount(row, columns.cpu, mapped.CPU_UNITS, columns.cpu.scale)
@@ -194,7 +194,7 @@ class TableReader:
                 amounts[name] = self._amount(row, spec, {}, spec.scale)
         return amounts
 
-    def _labels(self, row: Row, columns: _ObjectColumns) -> dict[str, str]:
+    def _labels(self, row: Row, columns: _ObjectMapping) -> dict[str, str]:
         return {key: label_value(self._text(row, each)) for key, each in columns.labels.items()}
 
     def _count(self, row: Row, spec: mapped.NumberColumn | None, default: int = 1) -> int:
@@ -235,7 +235,7 @@ class TableReader:
         pod_class = self._class(row, columns)
         self.sink.add_pods(object_name(name), count, pod_class, arrival_ms, duration_ms, row)
 
-    def _duration_ms(self, row: Row, columns: mapped.PodColumns, arrival_ms: int) -> int:
+    def _duration_ms(self, row: Row, columns: mapped.PodMapping, arrival_ms: int) -> int:
         duration_ms = None
         if columns.duration is not None:
             duration_ms = self._time_ms(row, columns.duration)
@@ -250,7 +250,7 @@ class TableReader:
             raise LeftOut("negative duration")
         return NEVER_MS if duration_ms is None else duration_ms
 
-    def _class(self, row: Row, columns: mapped.PodColumns) -> int:
+    def _class(self, row: Row, columns: mapped.PodMapping) -> int:
         requests, labels = self._amounts(row, columns), self._labels(row, columns)
         if not any(requests.values()):
             raise LeftOut("no request")

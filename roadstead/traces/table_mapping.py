@@ -65,14 +65,14 @@ class TimeColumn(ColumnOrValue):
 
 
 class CpuColumn(ColumnOrValue):
-    """Cores. quantity: a quantity of Kubernetes ("500m")."""
+    """Cores. quantity: a quantity of Kubernetes ("500m"). scale: as in `BytesColumn`."""
 
     unit: CpuUnit = "cores"
     scale: float = Field(default=1.0, gt=0, allow_inf_nan=False)
 
 
 class BytesColumn(ColumnOrValue):
-    """Bytes of memory. scale: what 1.0 of the unit is, for normalized amounts."""
+    """Bytes of memory. scale: factor of the values, as the memory that a normalized 1.0 means."""
 
     unit: ByteUnit = "bytes"
     scale: float = Field(default=1.0, gt=0, allow_inf_nan=False)
@@ -90,12 +90,12 @@ class NumberColumn(ColumnOrValue):
 
 
 class AmountColumn(ColumnOrValue):
-    """The amount of any resource. scale: what 1.0 is."""
+    """The amount of any resource. scale: as in `BytesColumn`."""
 
     scale: float = Field(default=1.0, gt=0, allow_inf_nan=False)
 
 
-class _ObjectColumns(_MappingModel):
+class _ObjectMapping(_MappingModel):
     """The keys that pods and nodes share. resources, labels: by resource name, by label key."""
 
     name: TextColumn | None = None
@@ -107,7 +107,7 @@ class _ObjectColumns(_MappingModel):
     labels: dict[Name, TextColumn] = Field(default_factory=dict)
 
 
-class PodColumns(_ObjectColumns):
+class PodMapping(_ObjectMapping):
     """Columns of the pods. The duration has a column, or is the difference of start and end."""
 
     arrival: TimeColumn
@@ -119,20 +119,20 @@ class PodColumns(_ObjectColumns):
     namespace: Name = "table"
 
 
-class NodeColumns(_ObjectColumns):
+class NodeMapping(_ObjectMapping):
     """Columns of the table `file` of nodes; without `file`, all are values."""
 
     file: Name | None = None
     zone: TextColumn | None = None
 
     @model_validator(mode="after")
-    def _values_without_file(self) -> NodeColumns:
+    def _values_without_file(self) -> NodeMapping:
         if self.file is None and any(each.column is not None for each in columns_of(self)):
             raise ValueError("wants file, the table of its columns, or values alone")
         return self
 
 
-def columns_of(columns: PodColumns | NodeColumns) -> Iterator[ColumnOrValue]:
+def columns_of(columns: PodMapping | NodeMapping) -> Iterator[ColumnOrValue]:
     """Yield all columns and values of pods or nodes."""
     for value in (getattr(columns, name) for name in type(columns).model_fields):
         if isinstance(value, dict):
@@ -142,7 +142,7 @@ def columns_of(columns: PodColumns | NodeColumns) -> Iterator[ColumnOrValue]:
 
 
 class TableFormat(_MappingModel):
-    """Format of the tables. null: cells that are empty."""
+    """Format of the tables. null: texts of cells that count as empty."""
 
     delimiter: Annotated[str, Field(min_length=1, max_length=1)] = ","
     header: bool = True
@@ -154,8 +154,8 @@ class TableMapping(_MappingModel):
 
     api_version: Literal["roadstead.dev/v1"] = Field(alias="apiVersion")
     kind: Literal["TraceMapping"]
-    pods: PodColumns
-    nodes: NodeColumns | None = None
+    pods: PodMapping
+    nodes: NodeMapping | None = None
     csv: TableFormat = Field(default_factory=TableFormat)
 
 

@@ -153,7 +153,10 @@ def _counts(sampler: ClassSampler, classes: NDArray[np.int32], factor: float) ->
 
 
 class _Copies:
-    """Copy pods chunk by chunk. _last_ms: when the last pod of the chunk before arrived."""
+    """Copy pods chunk by chunk. factor: 2.25 makes 2 of each pod, and 3 of every fourth.
+
+    _last_ms: when the last pod of the previous chunk arrived.
+    """
 
     def __init__(self, factor: float, seed: int, spool: Spool) -> None:
         self._factor, self._spool = factor, spool
@@ -166,14 +169,14 @@ class _Copies:
         """Return the pods of a chunk with their copies, each before its original."""
         self._mark = self._mark or _copy_mark(pods.names)
         counts = _counts(self._sampler, pods.pod_class, self._factor)
-        before_ms = np.concatenate([[self._last_ms], pods.creation_ms[:-1]])
+        previous_ms = np.concatenate([[self._last_ms], pods.creation_ms[:-1]])
         self._last_ms = int(pods.creation_ms[-1]) if len(pods) else self._last_ms
         rows = np.repeat(np.arange(len(pods)), counts)
         # 1, 2, … within the copies of a pod; the last one is the pod itself.
         number = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts) + 1
         is_original = number == counts[rows]
         repeated = pods.rows(rows)
-        gap_ms = np.maximum(pods.creation_ms - before_ms, 0)[rows]
+        gap_ms = np.maximum(pods.creation_ms - previous_ms, 0)[rows]
         # How much earlier than the pod a copy arrives.
         early_ms = np.floor(self._random.random(len(rows)) * (gap_ms + 1)).astype(np.int64)
         early_ms = np.where(is_original, 0, np.minimum(early_ms, gap_ms))

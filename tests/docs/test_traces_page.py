@@ -11,7 +11,7 @@ from roadstead.cli.trace_tools import TOOLS
 from roadstead.traces import table_mapping as mapping
 
 PAGE = (Path(__file__).parents[2] / "docs" / "traces.md").read_text()
-PARTS = {"pods": mapping.PodColumns, "nodes": mapping.NodeColumns, "csv": mapping.TableFormat}
+PARTS = {"pods": mapping.PodMapping, "nodes": mapping.NodeMapping, "csv": mapping.TableFormat}
 KEYS = [
     f"{part}.{field.alias or name}"
     for part, model in PARTS.items()

@@ -51,6 +51,12 @@ def test_nodes_are_those_of_the_header(read, imported):
     assert imported.nodes == {f"node-{n}": {"cpu": 4000, "memory": GIB} for n in range(4)}
 
 
+def test_a_mistyped_number_of_nodes_is_refused_before_any_is_made(read):
+    # Five million nodes would take minutes and gigabytes.
+    refusal = read(JOB, header="; MaxNodes: 999999999\n", refused=True)
+    assert "has more than 5000000 nodes" in refusal
+
+
 def test_a_job_of_many_processors_is_spread_over_nodes(read, imported):
     read(job(requested=10, requested_memory=1024))
     mib = 1 << 20
