@@ -6,7 +6,8 @@ The language is cel-go 0.26 with the libraries that Kubernetes 1.34 adds (`decla
 
 Terms of CEL:
     overload        One signature of a function. Operators are functions, too: `a + b` calls `_+_`,
-                    one overload of which is add_int64. Names with @ are called by macros only.
+                    with the overload add_int64 for two ints. Only macros call names with @.
+    target          The object of a method call: `x` in `x.size()`.
     macro           A call that the parser replaces by other nodes, such as `x.all(i, i > 0)`.
     comprehension   The loop that most macros become. Its variable `accumulator` begins with a start
                     value and gets the value of the `step` for each item.

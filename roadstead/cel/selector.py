@@ -23,7 +23,7 @@ from roadstead.cel.errors import (
     IssuesError,
     issues_text,
 )
-from roadstead.cel.limits import COST_MAX, EXPRESSION_MAX_BYTES
+from roadstead.cel.limits import EXPRESSION_MAX_BYTES
 from roadstead.cel.parser import parse
 from roadstead.cel.planner import PlanError, Program, plan
 from roadstead.cel.steps import COST_SLOT, DEVICE_SLOT, Variables
@@ -44,6 +44,15 @@ from roadstead.cel.values import (
 
 if TYPE_CHECKING:
     from roadstead.facts.devices import DeviceFacts
+
+UNMETERED_COST_MAX: Final = 900
+"""Up to this estimate, costs are not counted as a selector is evaluated.
+
+An evaluation may cost more than upstream's estimate, which leaves out the text on which
+`startsWith` is called and the pattern of a format. But it has no more calls than the estimate, and
+each costs at most as much as the estimate or as the longest text of an expression or pattern
+(1,100): less than `COST_MAX` in all.
+"""
 
 CACHED_SELECTORS: Final = 256
 """Number of compiled selectors that are kept."""
@@ -145,7 +154,7 @@ def _compile(expression: str) -> CompiledSelector | str:
     if root.type not in (BOOL, ANY):
         return f"must evaluate to bool or the unknown type, not {root.type}"
     max_cost = estimate_max_cost(root)
-    program = plan(root, is_metered=max_cost > COST_MAX)
+    program = plan(root, is_metered=max_cost > UNMETERED_COST_MAX)
     return CompiledSelector(expression, max_cost, program, _is_deep(root))
 
 
