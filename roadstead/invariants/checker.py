@@ -56,7 +56,7 @@ class Violation:
 
 @dataclass(slots=True)
 class Checked:
-    """The result for a journal. records: by kind. binds_checked: binds checked against the rules.
+    """The result for a journal. records, binds_checked: numbers of records by kind, and of binds.
 
     counts, which violate no rule: `evictions`, evictions `beyond_budget`, `preemptors_waiting` at
     the end, `claims_bound`, binds by which an equal pod was `overtaken`.

@@ -20,7 +20,7 @@ _ClassChange = tuple[int, int, str, int]
 
 
 def check_classes(tables: RunRows) -> Iterator[RunViolation]:
-    """Of each class, created = pending + running + finished + removed, as the rows of pods give.
+    """In samples of a class, created = pending + running + finished + removed, as in its pods.
 
     A class has no row at a sample at which its numbers are those of the sample before. Where some
     classes have no rows of their own, the sums over all classes are compared.
