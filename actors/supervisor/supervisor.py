@@ -192,6 +192,7 @@ class Supervisor:
         return f"what the binder acknowledged is in {journal}, and --resume continues the run"
 
     async def _watch_actors(self) -> None:
+        """Replace lost actors, and start further workers, until an actor cannot be replaced."""
         while True:
             failures = await self.statuses.failures(return_when=asyncio.FIRST_EXCEPTION)
             if failures:
