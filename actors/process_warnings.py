@@ -37,7 +37,7 @@ class ProcessWarnings(logging.Handler):
         super().__init__(logging.WARNING)
         self._process = process
         # Weak: a record, perhaps with a traceback, is dropped once it has passed the loggers.
-        self._seen: WeakSet[logging.LogRecord] = WeakSet()
+        self._handled: WeakSet[logging.LogRecord] = WeakSet()
         self._lines: list[str] = []
         self._left_out = 0
 
@@ -56,10 +56,10 @@ class ProcessWarnings(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Keep a record as one line, as `logging` requires it."""
-        if record in self._seen:
-            # It came through both loggers.
+        if record in self._handled:
+            # Both loggers pass it to this handler.
             return
-        self._seen.add(record)
+        self._handled.add(record)
         if len(self._lines) >= MAX_LINES:
             self._left_out += 1
             return

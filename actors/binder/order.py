@@ -22,7 +22,8 @@ MAX_WAITING = 64
 class SendOrder:
     """The scheduler's side: numbers its batches, from 1, as they are sent.
 
-    That is the order of their decision, unless one is late for its turn.
+    That is the order of their decision, unless one is late for its turn. _last: `ended` of the last
+    turn. _number: of the batch that was sent last.
     """
 
     def __init__(self) -> None:

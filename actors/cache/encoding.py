@@ -14,10 +14,10 @@ from roadstead.storage import StorageChange
 
 
 class ChangeEncoder:
-    """Encoder of changes. It adds what the cache alone has.
+    """Encoder of changes. It adds fields that only the cache has.
 
-    That is, of nodes: partitions and arrival numbers (the order in which the cache received them);
-    of pods: keys (namespace/name) and start times.
+    Of nodes: partitions and arrival numbers, the order in which the cache received them. Of pods:
+    keys (namespace/name) and start times.
     """
 
     def __init__(self, state: ClusterState) -> None:

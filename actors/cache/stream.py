@@ -48,7 +48,8 @@ class ChangeStream:
         self.seq = 0
         self.lost = ""
         self.unfilled = {*self.followers} if is_new else set()
-        # By follower: the epoch of its incarnation, and the last change in its last fill.
+        # By follower: the epoch of its incarnation, and the last change in its last fill. `_feeds`
+        # has only workers.
         self._epochs = dict.fromkeys(self.followers, plan.first_epoch)
         self._filled_to = dict.fromkeys(self.followers, 0)
         self.refill = WorkerRefill(self._fill_again, self.unfilled.__contains__)

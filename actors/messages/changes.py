@@ -31,7 +31,10 @@ class ClusterChanges:
 
 @dataclass(frozen=True, slots=True)
 class NodeNames:
-    """Client → binder and cache: remove these nodes. A second copy changes nothing."""
+    """Client → binder and cache: remove these nodes. A second copy changes nothing.
+
+    revision: as in `NodeBatch`.
+    """
 
     names: tuple[str, ...]
     revision: int = 0

@@ -9,12 +9,12 @@ from roadstead.bench.process_usage import ProcessUsage
 from roadstead.bench.speedscope import Samples
 
 INTERVAL_S = 0.004
-"""Default interval between two samples of the stacks of a process's threads."""
+"""Default interval between two samples of a process: stacks of the thread of its event loop."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProfileRequest:
-    """Client → any actor: begin to sample the stacks of its process, or end and return the samples.
+    """Client → any actor: begin to sample its process, or end and return the samples.
 
     A second copy restarts the sampling, or returns no samples.
     """

@@ -22,7 +22,8 @@ class NodesPage:
     """Binder → supervisor: nodes, in the order in which they were added.
 
     next_start: `start` of the request for the next page; 0 after the last one. Deletions between
-    two requests make no other node missing; a node may be in two pages.
+    two requests make no other node missing; a node may be in two pages. revision: the highest one
+    that the binder has recorded for any node.
     """
 
     nodes: NodeList

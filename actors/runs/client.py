@@ -233,6 +233,7 @@ class Client:
         return await self._call(QUEUE, QUEUE_STATE, NOTHING)
 
     async def _collect(self, inputs: RunInputs, scheduling_s: float) -> RunOutcome:
+        """Read the outcome from the actors, page by page."""
         self._progress(Progress("collecting results", total=len(inputs.pending)))
         key_of = {identity.uid: identity.key for identity, _ in inputs.pending}
         placements: list[PlacedPod] = []

@@ -82,7 +82,8 @@ class LabBinder(BinderActor):
     """A binder that counts. recheck: what it checks at the commit.
 
     all: as every binder. node: all filters but those that read other nodes. none: nothing.
-    Times are in seconds of the event loop's clock, which is virtual in a simulation.
+    _began_s: time of the first submission. _waits: as in `LabMetrics`. Times are in seconds of the
+    event loop's clock, which is virtual in a simulation.
     """
 
     def __init__(

@@ -123,22 +123,29 @@ class RunSession:
         """
         self._revision += 1
         for start in range(0, len(changes), PODS_PER_MESSAGE):
-            part = {
+            # By UID: (identity, old facts, new facts).
+            change_of = {
                 who.uid: (who, old, new)
                 for who, old, new in changes[start : start + PODS_PER_MESSAGE]
             }
-            changed_pods = pod_list(((who, new) for who, _, new in part.values()), self._revision)
+            changed_pods = pod_list(
+                ((who, new) for who, _, new in change_of.values()), self._revision
+            )
             page = await self.call(BINDER, UPDATE_PODS, changed_pods)
             node_of = dict(zip(page.pods.uids, page.nodes, strict=True))
             bound = [uid for uid, node_name in node_of.items() if node_name]
-            pods = pod_list(((part[uid][0], part[uid][2]) for uid in bound), self._revision)
+            pods = pod_list(
+                ((change_of[uid][0], change_of[uid][2]) for uid in bound), self._revision
+            )
             nodes = tuple(node_of[uid] for uid in bound)
             await self.call(CACHE, UPDATE_RUNNING, RunningPods(pods, nodes))
             waiting = [uid for uid, node_name in node_of.items() if not node_name]
             if waiting:
                 # Before `OBSERVE`, which must not requeue these pods with their old facts.
-                await self._enqueue(pod_list((part[uid][0], part[uid][2]) for uid in waiting))
-            changed = tuple(PodChange(*part[uid][1:]) for uid in bound)
+                await self._enqueue(
+                    pod_list((change_of[uid][0], change_of[uid][2]) for uid in waiting)
+                )
+            changed = tuple(PodChange(*change_of[uid][1:]) for uid in bound)
             await self.call(QUEUE, OBSERVE, ClusterChanges(pods=changed))
 
     async def delete_pods(self, uids: Sequence[str]) -> None:

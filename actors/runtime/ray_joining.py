@@ -22,7 +22,7 @@ AUTHENTICATE: Final = (
 )
 
 REFUSED: Final = "InvalidAuthToken"
-"""What the head answers to a wrong token, and to none; Ray raises it as the cause of another."""
+"""What the head answers to a wrong token, and to none; Ray raises it as another error's cause."""
 
 _POLL_S = 0.5
 """Interval between two searches for a raylet on this machine: each reads its list of processes."""

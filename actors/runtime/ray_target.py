@@ -26,7 +26,10 @@ TOKEN_VARIABLES = ("RAY_AUTH_TOKEN", "RAY_AUTH_MODE", "RAY_AUTH_TOKEN_PATH")
 
 @dataclass(frozen=True, slots=True)
 class RayTarget:
-    """The Ray of a run. address: "" for one that this process has initialized already."""
+    """The Ray of a run. address: "" for one that this process has initialized already.
+
+    why: where the address is from, for messages.
+    """
 
     address: str
     why: str

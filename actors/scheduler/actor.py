@@ -1,4 +1,4 @@
-"""SchedulerActor: the shell around `roadstead.scheduler`, with its own node table.
+"""SchedulerActor: runs the core `Scheduler` on a node table of its own.
 
 Scheduler (core) ── needs ──► Driver ──► SchedulerNodes, kernel, scorers
                                 └──────► Peers: queue, cache, binder

@@ -129,9 +129,10 @@ class Driver:
     def _start_binding(self, steps: Steps[None]) -> None:
         task = asyncio.create_task(self._bind(steps, self._order.begin()))
         self._binding.add(task)
-        task.add_done_callback(self._bound_or_failed)
+        task.add_done_callback(self._end_binding)
 
-    def _bound_or_failed(self, task: asyncio.Task[None]) -> None:
+    def _end_binding(self, task: asyncio.Task[None]) -> None:
+        """Forget the task of a binding cycle; keep the first failure."""
         self._binding.discard(task)
         if not task.cancelled() and (failure := task.exception()) is not None:
             self.failure = self.failure or failure

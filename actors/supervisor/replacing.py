@@ -102,7 +102,10 @@ def in_gangs(pods: Iterable[Pod]) -> list[Pod]:
 
 
 class Budget:
-    """Limit of replacements of each actor: `TIMES` in any `WINDOW_S`."""
+    """Limit of replacements of each actor: `TIMES` in any `WINDOW_S`.
+
+    _times: when each actor was replaced within the last window.
+    """
 
     TIMES = 5
     WINDOW_S = 60.0

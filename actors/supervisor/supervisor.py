@@ -192,6 +192,7 @@ class Supervisor:
         return f"what the binder acknowledged is in {journal}, and --resume continues the run"
 
     async def _watch_actors(self) -> None:
+        """Replace lost actors, and start further workers, until an actor cannot be replaced."""
         while True:
             failures = await self.statuses.failures(return_when=asyncio.FIRST_EXCEPTION)
             if failures:
@@ -219,23 +220,23 @@ class Supervisor:
         """Replace lost actors and those that depend on their lost state; the run continues."""
         self._check_runtime()
         began_s = clock_s()
-        why = {each.name: each for each in lost_actors}
+        errors = {each.name: each for each in lost_actors}
         hosts = {host: set(builds) for host, builds in self.groups().items()}
-        names = actors_to_replace({*why, *self._unfinished}, hosts)
-        self._check_may_replace(why, names, began_s)
+        names = actors_to_replace({*errors, *self._unfinished}, hosts)
+        self._check_may_replace(errors, names, began_s)
         if BINDER in names and (lost := self._copies.loss()):
             await self._copies.promote(self._present_refs, lost, epoch=self.epochs[BINDER] + 1)
             names |= {JOURNAL_COPY}
-        log("supervisor", "replacing", actors=", ".join(sorted(names)), gone=", ".join(why))
+        log("supervisor", "replacing", actors=", ".join(sorted(names)), gone=", ".join(errors))
         # After a replacement that failed, no process is trusted any more.
-        retired = set() if self._unfinished else names - set(why)
+        retired = set() if self._unfinished else names - set(errors)
         # The copy's folder is the journal now, and the next copy runs on another node. In its
         # present process it would lock the folder that the new binder opens.
         retired.discard(JOURNAL_COPY)
         # The first sentence of each error: the rest describes another end of the run.
-        losses = "; ".join(str(each).partition(". ")[0] for each in why.values())
+        losses = "; ".join(str(each).partition(". ")[0] for each in errors.values())
         if await self._try_restart(names, retired, losses or "Actors were lost"):
-            self.restarts.append(Restart(tuple(sorted(why)), clock_s() - began_s))
+            self.restarts.append(Restart(tuple(sorted(errors)), clock_s() - began_s))
 
     async def _take_over(self, more: StartedWorkers) -> None:
         """Divide the nodes among more workers: replace all workers, and the schedulers."""
@@ -274,15 +275,15 @@ class Supervisor:
         return True
 
     def _check_may_replace(
-        self, why: Mapping[str, ActorGoneError], names: set[str], now_s: float
+        self, errors: Mapping[str, ActorGoneError], names: set[str], now_s: float
     ) -> None:
         """Raise ActorGoneError for a binder without a journal, or if the budget is used up."""
         if BINDER in names and not self._has_journal:
-            raise next(iter(why.values()))
+            raise next(iter(errors.values()))
         # A repeated replacement without a further loss counts once, for any of its actors.
-        for name in why or sorted(self._unfinished)[:1]:
+        for name in errors or sorted(self._unfinished)[:1]:
             if not self._budget.acquire(name, now_s):
-                text = str(why.get(name) or self._not_replaced(name))
+                text = str(errors.get(name) or self._not_replaced(name))
                 raise ActorGoneError(f"{text} It was replaced {Budget.TIMES} times in a minute.")
 
     def _not_replaced(self, name: str) -> str:

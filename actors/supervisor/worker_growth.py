@@ -50,7 +50,10 @@ def grown_count(present: int, maximum: int, room: int) -> int:
 
 
 class WorkerGrowth:
-    """Start workers on free CPUs, up to `RunPlan.workers_max`."""
+    """Start workers on free CPUs, up to `RunPlan.workers_max`.
+
+    _polled_s: time of the last read of free CPUs. _starting: the task that starts workers.
+    """
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime

@@ -78,6 +78,7 @@ class TableFollower:
         await self._advance()
 
     async def _advance(self) -> None:
+        """Apply waiting batches up to the first missing change; wake those who wait for them."""
         while (
             self.applied >= 0
             and not self.is_paused
@@ -88,6 +89,7 @@ class TableFollower:
             self._advanced.notify_all()
 
     def _next_batch(self) -> DeltaBatch | None:
+        """Remove and return a waiting batch that has the next change, or only earlier ones."""
         if self.is_paused:
             return None
         for first in sorted(self._waiting_batches):
@@ -95,6 +97,7 @@ class TableFollower:
                 return self._waiting_batches.pop(first)
         return None
 
+    # Changes that are applied already are skipped.
     def _apply(self, batch: DeltaBatch) -> None:
         last_seq = batch.first_seq + batch.count - 1
         if last_seq <= self.applied:

@@ -56,7 +56,7 @@ class Violation:
 
 @dataclass(slots=True)
 class Checked:
-    """The result for a journal. records: by kind. binds_checked: binds checked against the rules.
+    """The result for a journal. records, binds_checked: numbers of records by kind, and of binds.
 
     counts, which violate no rule: `evictions`, evictions `beyond_budget`, `preemptors_waiting` at
     the end, `claims_bound`, binds by which an equal pod was `overtaken`.
@@ -192,6 +192,7 @@ class Checker:
         self._put(record, is_first=is_first)
 
     def _check_rules(self, record: JournalRecord) -> None:
+        """Check a bind against the rules of its profile's filters, before it is applied."""
         facts, node = record.facts, self.world.nodes.get(record.node_name)
         assert facts is not None, f"record {record.lsn} has no facts"
         self.result.binds_checked += 1
@@ -206,6 +207,7 @@ class Checker:
         self._report_all(self._claims.bind(record, node, filters))
 
     def _put(self, record: JournalRecord, *, is_first: bool) -> None:
+        """Count a bound pod on its node. is_first: it was not bound before."""
         assert record.facts is not None, f"record {record.lsn} has no facts"
         group = group_key(record.facts)
         if group is not None and is_first:
@@ -228,6 +230,7 @@ class Checker:
         self._tokens.mark(record)
 
     def _release(self, record: JournalRecord) -> None:
+        """Apply and check a deletion or an eviction."""
         # Records of the claims that end with the pod follow: first check those of the last commit.
         self._report_all(self._claims.flush())
         self._claims.end(record)

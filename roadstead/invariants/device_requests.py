@@ -112,6 +112,7 @@ def _request_errors(
     reached: ReachedDevices,
     inventory: Inventory,
 ) -> Iterator[str]:
+    """Yield why the devices of a request are not those that it asks for."""
     forms = _forms_of(request, results)
     if sum(len(each.results) for each in forms) != len(results):
         names = ", ".join(sorted({each.request for each in results}))
@@ -269,6 +270,7 @@ def _constraint_errors(
 
 
 def _concerns(constraint: DeviceConstraint, request: str) -> bool:
+    """Whether a constraint is for a request, which may be an alternative (`request/name`)."""
     names = {request, request.partition("/")[0]}
     return not constraint.requests or not names.isdisjoint(constraint.requests)
 

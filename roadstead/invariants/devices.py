@@ -40,7 +40,7 @@ from roadstead.invariants.world import matches_terms
 from roadstead.protocol.claim_bounds import CLAIM_MAX_CONSUMERS
 
 _IMPLICIT = "deviceclass.resource.kubernetes.io/"
-"""With the name of a class: an extended resource that every class serves by default."""
+"""Prefix of the extended resource that a class always serves; the name of the class follows."""
 
 
 @dataclass(slots=True)
@@ -285,7 +285,10 @@ def _claim_errors(claim: DeviceClaimFacts, uid: str, node: NodeFacts) -> Iterato
 
 
 def _failures(claim: DeviceClaimFacts) -> Iterator[str]:
-    """Yield the failure of a device of a claim, unless another one before it is still awaited."""
+    """Yield the first failure that a driver reported of a claim's devices.
+
+    As upstream, none if a device before that one still waits for its binding conditions.
+    """
     for result in _results([claim]):
         wanted = result.binding_conditions
         reports = (e for e in claim.statuses if (e.driver, e.pool, e.device) == result.id)

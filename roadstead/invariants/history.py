@@ -15,7 +15,7 @@ Finding = tuple[str, str]
 """(invariant, text)."""
 
 PENDING, GONE = "", None
-"""Values of `PodHistory.node_of` for a pod that is accepted, and for one that ended."""
+"""Values of `PodHistory.node_of` for a pod that is accepted and not bound, and that ended."""
 
 
 @dataclass(slots=True)

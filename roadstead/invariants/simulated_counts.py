@@ -20,7 +20,7 @@ _ClassChange = tuple[int, int, str, int]
 
 
 def check_classes(tables: RunRows) -> Iterator[RunViolation]:
-    """Of each class, created = pending + running + finished + removed, as the rows of pods give.
+    """In samples of a class, created = pending + running + finished + removed, as in its pods.
 
     A class has no row at a sample at which its numbers are those of the sample before. Where some
     classes have no rows of their own, the sums over all classes are compared.
@@ -59,18 +59,19 @@ def check_classes(tables: RunRows) -> Iterator[RunViolation]:
 
 
 def _class_changes(pod: PodRow) -> Iterator[_ClassChange]:
-    of = pod.pod_class
-    yield pod.created_us, of, "created", 1
-    yield pod.created_us, of, "pending", 1
+    """Yield how a pod changes the numbers of its class in its life."""
+    number = pod.pod_class
+    yield pod.created_us, number, "created", 1
+    yield pod.created_us, number, "pending", 1
     left_us = pod.ended_us if pod.bound_us is None else pod.bound_us
     if left_us is not None:
-        yield left_us, of, "pending", -1
+        yield left_us, number, "pending", -1
     if pod.bound_us is not None:
-        yield pod.bound_us, of, "running", 1
+        yield pod.bound_us, number, "running", 1
     if pod.ended_us is not None:
-        yield pod.ended_us, of, "finished" if pod.ending in FINISHED else "removed", 1
+        yield pod.ended_us, number, "finished" if pod.ending in FINISHED else "removed", 1
         if pod.bound_us is not None:
-            yield pod.ended_us, of, "running", -1
+            yield pod.ended_us, number, "running", -1
 
 
 def _numbers(row: ClassSampleRow) -> list[int]:

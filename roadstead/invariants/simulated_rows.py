@@ -41,7 +41,7 @@ class PodRow:
 
 @dataclass(frozen=True, slots=True)
 class NodeRow:
-    """A row of `nodes`. allocatable, zone: None if the node was removed."""
+    """A row of `nodes`. pods: most pods that it may have. allocatable, zone: None if removed."""
 
     time_us: int
     node: str
@@ -52,7 +52,10 @@ class NodeRow:
 
 @dataclass(frozen=True, slots=True)
 class SampleRow:
-    """A row of `samples` with a number of pods. zone: "" for the whole fleet."""
+    """A row of `samples` with a number of pods: pending, running or ended ones (`metric`).
+
+    zone: "" for the whole fleet.
+    """
 
     time_us: int
     metric: str
@@ -62,7 +65,11 @@ class SampleRow:
 
 @dataclass(frozen=True, slots=True)
 class ClassSampleRow:
-    """A row of `class_samples`. pod_class: None for the classes without rows of their own."""
+    """A row of `class_samples`: numbers of pods at a time. created: so far, then by their state.
+
+    finished: done or failed. removed: deleted, evicted, preempted or lost. pod_class: None for the
+    classes without rows of their own.
+    """
 
     time_us: int
     pod_class: int | None
@@ -77,7 +84,8 @@ class ClassSampleRow:
 class DeviceRow:
     """A row of `devices`. Amounts are quantities.
 
-    consumes: amount by counter of the slice. counters: the slice's counters.
+    node: which reaches the device; None if several may. capacity: amount by capacity. consumes:
+    amount by counter of the slice. counters: the slice's counters.
     """
 
     id: DeviceId

@@ -137,7 +137,10 @@ def _check_bind(
     used: Counter[str],
     tables: RunRows,
 ) -> Iterator[RunViolation]:
-    """Check a bind. limit: how many pods the node may have. count, used: with this pod."""
+    """Check a bind. limit: how many pods the node may have.
+
+    count, used: pods and requested amounts on the node, those of this pod included.
+    """
     where = f"{pod.uid} was bound to it at {time_us} us"
     if allocatable is None:
         yield RunViolation("capacity", name, f"{where}, when there was no such node")
