@@ -65,7 +65,7 @@ class NodeLifecycle(Component):
         # By occurrence of an event: the nodes that were chosen, until it is undone.
         self._nodes_of: dict[Cause, tuple[str, ...]] = {}
         self._evictions = Evictions(scenario, self._stop_causes, self._health.is_ready)
-        # By node, if it has any.
+        # Node → its NoExecute taints, if it has any.
         self._no_execute: dict[str, tuple[Taint, ...]] = {}
         # The next planned call of `NodeHealth.advance`.
         self._health_wakes_us = NEVER_US
@@ -73,7 +73,7 @@ class NodeLifecycle(Component):
             self._add(node)
 
     def attach(self, world: ClusterView) -> None:
-        """Store the world."""
+        """Store the view of the fleet."""
         self._world = self._evictions.world = world
 
     def begin(self) -> Commands:
