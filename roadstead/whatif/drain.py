@@ -145,15 +145,13 @@ class _Drain:
             node = self._sandbox.node_of(pod[0].uid)
             reason = self._allowances.refusal(pod[1])
             self._record(pod, DrainedPod(*_names_of(pod), node, "blocked", reason=reason))
-        first = self._sandbox.result_of_inputs
-        of_input = {each.uid for each in first.preempted}
         return DrainResult(
             source=source,
             nodes=tuple(self._nodes),
             pods=tuple(self._rows[pod[0].uid] for pod, _ in self._pods),
             budgets=self._budgets(),
-            preempted=tuple(each for each in self._preempted if each.uid not in of_input),
-            pending_before=len(first.pending),
+            preempted=tuple(self._preempted),
+            pending_before=len(self._sandbox.result_of_inputs.pending),
             rounds=self.rounds,
         )
 

@@ -197,9 +197,10 @@ class _GrowthSearch:
         """Return the outcome with these nodes added. sandbox: of that run, if it was made."""
         if (known := self._outcomes.get(counts)) is not None:
             return known
-        first = (sandbox or self._new_sandbox(counts)).result_of_inputs
-        missing = {each.uid for each in first.pending} | {each.uid for each in first.preempted}
-        self._outcomes[counts] = _CompleteRun(first, frozenset(missing))
+        scheduled = (sandbox or self._new_sandbox(counts)).result_of_inputs
+        missing = {each.uid for each in scheduled.pending}
+        missing |= {each.uid for each in scheduled.preempted}
+        self._outcomes[counts] = _CompleteRun(scheduled, frozenset(missing))
         return self._outcomes[counts]
 
     def _with(self, counts: Counts) -> RunInputs:
