@@ -86,7 +86,7 @@ class _EmptyingSearch:
     def by_use(self, names: Sequence[str]) -> list[str]:
         """Sort nodes by the largest share of a resource that pods request, then by name."""
         sandbox = self._sandbox
-        use = {name: _use(sandbox.nodes[name], sandbox.pods_on(name)) for name in names}
+        use = {name: _use_of(sandbox.nodes[name], sandbox.pods_on(name)) for name in names}
         return sorted(names, key=lambda name: (use[name], name))
 
     def run(self, names: Sequence[str]) -> None:
@@ -175,7 +175,8 @@ def _prove(inputs: RunInputs, plan: RunPlan, gone: Sequence[str], runs: int) -> 
     return _Proof(tuple(pods), moved, daemons, is_complete, pending, runs)
 
 
-def _use(node: NodeFacts, pods: Sequence[Pod]) -> float:
+def _use_of(node: NodeFacts, pods: Sequence[Pod]) -> float:
+    """Return the largest share of a resource that pods request which would have to move."""
     requested: Counter[str] = Counter()
     for pod in pods:
         if _RULES.why_not_evicted(pod) is None:
