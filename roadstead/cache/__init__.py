@@ -2,8 +2,8 @@
 
 SchedulerCache adds claims, revisions and the stream of changes to CacheCore, the state machine of
 counted pods. A *delta* is one change of nodes, pods or nominations (`roadstead.placements.Delta`);
-a *token* names an attempt; an assumption is *unconfirmed* until an event of the cluster or the
-binder's answer confirms it.
+a *token* names an attempt, a *key* a pod by namespace/name; an assumption is *unconfirmed* until an
+event of the cluster or the binder's answer confirms it.
 
 States and events, as `scripts/diagrams.py` draws them from `cache.pods.TABLE`:
 

@@ -20,8 +20,8 @@ HINT_MAX_NAMES: Final = 20_000
 
 _KEY = r"[A-Za-z0-9](?:[A-Za-z0-9._/-]*[A-Za-z0-9])?"
 _VALUE = r"[A-Za-z0-9._-]*"
-# One requirement of a selector, with the comma after it: `!key`, `key`, `key=value`, `key in
-# (a,b)`.
+# One requirement of a selector: `!key`, `key`, `key=value` or `key in (a,b)`, with the comma after
+# it if another one follows.
 _TERM: Final = re.compile(
     rf"\s*(?:"
     rf"(?P<absent>!)\s*(?P<no>{_KEY})"
@@ -29,7 +29,7 @@ _TERM: Final = re.compile(
     rf"(?P<op>==|!=|=)\s*(?P<value>{_VALUE})"
     rf"|\s+?(?P<set>in|notin)\s*\((?P<values>[^()]*)\)"
     rf")?"
-    rf")\s*(?:,|$)"
+    rf")\s*(?:,(?=\s*\S)|$)"
 )
 
 

@@ -10,12 +10,8 @@ from typing import Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from roadstead.scenario.random_stream import RandomStream, rounded
-from roadstead.simulator.times import NEVER_US
-
-HOUR_US: Final = 3_600_000_000
-BLOCK: Final = 2_048
-"""Number of times that are drawn together."""
+from roadstead.scenario.random_stream import BLOCK, RandomStream, rounded
+from roadstead.simulator.times import HOUR_US, NEVER_US
 
 END_US: Final = 4_000_000_000_000_000
 """Later than any horizon."""

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from roadstead.facts.pod import GroupMembership, PodFacts
 from roadstead.facts.pod_groups import GROUP_LABELS
 from roadstead.fleet.trace import NEVER_MS, Trace
-from roadstead.scenario.arrival_times import BLOCK, ActiveWindow, ArrivalTimes
+from roadstead.scenario.arrival_times import ActiveWindow, ArrivalTimes
 from roadstead.scenario.durations import DurationsBase
-from roadstead.scenario.random_stream import RandomStream, rounded
+from roadstead.scenario.random_stream import BLOCK, RandomStream, rounded
 from roadstead.simulator.scenario import Arrival, PodLifecycle
 from roadstead.simulator.times import NEVER_US
 

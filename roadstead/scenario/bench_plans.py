@@ -10,7 +10,7 @@ from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.fleet.trace import Trace
-from roadstead.scenario.arrival_times import HOUR_US, ActiveWindow, PoissonTimes
+from roadstead.scenario.arrival_times import ActiveWindow, PoissonTimes
 from roadstead.scenario.arrivals import DrawnArrivals, PodChoice, TraceArrivals
 from roadstead.scenario.durations import ExponentialTimes
 from roadstead.simulator.limits import MIB_BYTES
@@ -24,7 +24,7 @@ from roadstead.simulator.scenario import (
     PodLifecycle,
 )
 from roadstead.simulator.share import Share
-from roadstead.simulator.times import SECOND_US
+from roadstead.simulator.times import HOUR_US, SECOND_US
 
 DAY_US: Final = 24 * HOUR_US
 CLASSES: Final = 10

@@ -55,6 +55,7 @@ from roadstead.scenario.templates import (
     file_stem,
 )
 from roadstead.simulator.scenario import (
+    DEFAULT_ROLLOUT_BOUND,
     ControllerChange,
     ControllerKind,
     ControllerPlan,
@@ -66,9 +67,6 @@ from roadstead.simulator.times import NEVER_US, SECOND_US
 
 ORDINALS_MAX: Final = 10_000
 """Maximum number of pods of a StatefulSet, in memory at one time: each has facts of its own."""
-
-QUARTER: Final = Share(basis_points=2_500)
-"""The API server's default of maxSurge and maxUnavailable."""
 
 PREFIX_MAX_CHARS: Final = 240
 """Maximum length of a prefix of pod names; a name has 253 characters at most."""
@@ -311,8 +309,8 @@ def _with_parameters(
             )
         return replace(
             plan,
-            max_surge=share_of(surge, QUARTER),
-            max_unavailable=share_of(unavailable, QUARTER),
+            max_surge=share_of(surge, DEFAULT_ROLLOUT_BOUND),
+            max_unavailable=share_of(unavailable, DEFAULT_ROLLOUT_BOUND),
             recreates=parsed.value_at(("spec", "strategy", "type")) == "Recreate",
         )
     if isinstance(entry, DaemonSetEntry):

@@ -11,11 +11,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from roadstead.scenario.random_stream import MILLI_US, RandomStream, rounded
+from roadstead.scenario.random_stream import BLOCK, MILLI_US, RandomStream, rounded
 from roadstead.simulator.times import NEVER_US
-
-BLOCK: Final = 2_048
-"""Number of times that are drawn together."""
 
 P99_DEVIATIONS: Final = 2.3263478740408408
 """The 99th percentile of the standard normal distribution."""

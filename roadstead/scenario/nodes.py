@@ -179,6 +179,13 @@ class NodeCompiler:
             raise self.file.error(at, f"occurs more than {OCCURRENCES_MAX:,} times")
         if times * len(plan.nodes) > NODES_MAX:
             raise self.file.error(at, f"adds more than {NODES_MAX:,} nodes")
+        # Later occurrences number the names (`NodeEventPlan.added`): NAME-1, NAME-2 and so on.
+        added = {node.name for node in plan.nodes}
+        for name, origin in self.origin_of.items():
+            prefix, _, number = name.rpartition("-")
+            if prefix in added and number in map(str, range(1, times)):
+                problem = f"adds a node of the name {cut_short(name)}, as {origin} has"
+                raise self.file.error(at, problem)
 
     def _event(
         self, event: EventTime, index: int, at: KeyPath, added: tuple[NodeFacts, ...]

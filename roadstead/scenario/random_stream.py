@@ -20,6 +20,9 @@ LONGEST_US: Final = 1_000_000_000_000_000_000
 
 BELOW_ONE: Final = 1 - 2.0**-53
 
+BLOCK: Final = 2_048
+"""Number of times that are drawn together."""
+
 
 class RandomStream:
     """One stream of random numbers, read in blocks of any size.

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import asdict, dataclass
-from typing import Final
 
 from roadstead.facts.node import ZONE_LABELS, NodeFacts
 from roadstead.simulator.node_events import FailurePlan, NodeEventPlan
 from roadstead.simulator.scenario import CompiledScenario, ControllerPlan
-
-HOUR_US: Final = 3_600_000_000
+from roadstead.simulator.times import HOUR_US
 
 
 @dataclass(frozen=True, slots=True)

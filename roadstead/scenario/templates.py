@@ -22,6 +22,7 @@ from roadstead.facts.compile import FactsPool, compile_pod, name_in_errors
 from roadstead.facts.pod import PodFacts
 from roadstead.manifests import Manifests, read_manifests
 from roadstead.manifests.creation import create
+from roadstead.manifests.daemons import NO_EXECUTE
 from roadstead.manifests.defaults import default_pod, is_default_toleration
 from roadstead.manifests.files import STDIN
 from roadstead.protocol.documents import read_documents
@@ -38,7 +39,6 @@ PERIOD_MAX_S: Final = 10**9
 SHARE_MAX: Final = 1_000_000
 """Upper limit of maxSurge and of maxUnavailable if they are numbers, not percentages."""
 
-NO_EXECUTE: Final = "NoExecute"
 _GRACE: Final = "terminationGracePeriodSeconds"
 _POD_SPEC_PATHS: Final = (
     ("spec",),

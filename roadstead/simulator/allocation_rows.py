@@ -78,7 +78,7 @@ class AllocationRows:
         # UID of such a pod → how many recorded claims it reserves.
         self._reserved: Counter[str] = Counter()
 
-    def changed(
+    def rows_of_change(
         self, world: RecordedWorld, claims: Sequence[DeviceClaimFacts], removed: Sequence[str]
     ) -> Iterator[Row]:
         """Yield the rows of a change. claims: in their new state. removed: keys of claims."""

@@ -160,7 +160,7 @@ class Component:
     sees_all_pods = False
 
     def attach(self, world: ClusterView) -> None:
-        """Store the world; its nodes and pods are there only when `begin` is called."""
+        """Store the view of the fleet; it has nodes and pods only from `begin` on."""
 
     def begin(self) -> Commands:
         """Act at time 0, before the first event."""

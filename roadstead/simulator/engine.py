@@ -393,7 +393,7 @@ class Engine:
             self._events.push(at_us, TIMERS, self._wake_queue, at_us)
 
     def _wake_queue(self, at_us: object) -> None:
-        # If not equal, an earlier timer was planned after this one, and has run.
+        # Not equal if a timer for an earlier time was planned after this one, and has run.
         if at_us == self._queue_wakes_us:
             self._queue_wakes_us = NO_WAKE_US
         if self._delay is None:

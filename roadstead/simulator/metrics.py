@@ -14,9 +14,8 @@ from roadstead.simulator.samples import sample_rows
 from roadstead.simulator.scenario import CompiledScenario
 from roadstead.simulator.simulated_pods import Ending, SimulatedPod
 from roadstead.simulator.summary import waits_of
-from roadstead.simulator.times import NEVER_US, SECOND_US
+from roadstead.simulator.times import HOUR_US, NEVER_US, SECOND_US
 
-HOUR_US: Final = 3.6e9
 COUNTED_ENDINGS: Final = (Ending.PREEMPTED, Ending.EVICTED, Ending.LOST)
 """Endings whose numbers of pods are metrics: those that a scheduler or a fault causes."""
 

@@ -118,7 +118,7 @@ class TableRecorder(Recorder):
         self, world: RecordedWorld, changed: Sequence[DeviceClaimFacts], removed: Sequence[str]
     ) -> None:
         """Record the devices that claims got and lost, and the pods that use them."""
-        for row in self._allocation_rows.changed(world, changed, removed):
+        for row in self._allocation_rows.rows_of_change(world, changed, removed):
             self._allocations.append(row)
 
     def sample(self, world: RecordedWorld) -> None:

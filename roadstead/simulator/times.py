@@ -8,3 +8,4 @@ NEVER_US: Final = -1
 """In place of a time that does not occur, or of a duration without end."""
 
 SECOND_US: Final = 1_000_000
+HOUR_US: Final = 3_600 * SECOND_US

@@ -4,7 +4,8 @@
 `carry_out` connects both. `ResultsFile` stores each result immediately, so that a stopped sweep can
 be continued. A task is plain data for a function that `functions.py` names.
 
-A result depends on the data of its task alone: not on where it ran, when, or how often.
+A result depends on the data of its task alone: not on where it ran, when, or how often. A task is
+*lost* when the process or the node that ran it is gone; then it is started again.
 
 States and events, as `scripts/diagrams.py` draws them from `sweeps.tasks.TABLE`:
 

@@ -53,7 +53,7 @@ class _Drain:
 
     def __init__(self, sandbox: Sandbox, allowances: Allowances, rules: EvictionRules) -> None:
         self._sandbox, self._allowances, self._rules = sandbox, allowances, rules
-        self._allowed = dict(allowances.left)
+        self._allowed = dict(allowances.remaining)
         self._nodes: dict[str, None] = {}
         self._pods: list[tuple[Pod, str]] = []
         self._waiting: list[Pod] = []
@@ -69,11 +69,11 @@ class _Drain:
         self._sandbox.change_nodes([cordoned(self._sandbox.nodes[name]) for name in names])
         self._pods = [(pod, name) for name in names for pod in self._sandbox.pods_on(name)]
         for pod, name in self._pods:
-            exception = self._rules.exception(pod)
-            if exception is None:
+            exempt = self._rules.why_not_evicted(pod)
+            if exempt is None:
                 self._waiting.append(pod)
             else:
-                outcome, reason = exception
+                outcome, reason = exempt
                 self._record(pod, DrainedPod(*_names_of(pod), name, outcome, reason=reason))
 
     def evict_round(self) -> bool:
@@ -145,15 +145,13 @@ class _Drain:
             node = self._sandbox.node_of(pod[0].uid)
             reason = self._allowances.refusal(pod[1])
             self._record(pod, DrainedPod(*_names_of(pod), node, "blocked", reason=reason))
-        first = self._sandbox.first
-        of_input = {each.uid for each in first.preempted}
         return DrainResult(
             source=source,
             nodes=tuple(self._nodes),
             pods=tuple(self._rows[pod[0].uid] for pod, _ in self._pods),
             budgets=self._budgets(),
-            preempted=tuple(each for each in self._preempted if each.uid not in of_input),
-            pending_before=len(first.pending),
+            preempted=tuple(self._preempted),
+            pending_before=len(self._sandbox.result_of_inputs.pending),
             rounds=self.rounds,
         )
 

@@ -43,7 +43,7 @@ class EvictionRules:
     with_local_storage: bool = False
     local_storage: Collection[str] = frozenset()
 
-    def exception(self, pod: Pod) -> tuple[Outcome, str] | None:
+    def why_not_evicted(self, pod: Pod) -> tuple[Outcome, str] | None:
         """Return what becomes of a pod that is not evicted, with the reason; None to evict it.
 
         "leaves": it ends by itself or with its node. "refused": `kubectl drain` does not evict it.
@@ -66,14 +66,14 @@ class EvictionRules:
 class Allowances:
     """The evictions that budgets allow: a state that changes with each eviction.
 
-    left: budget → evictions that it still allows.
+    remaining: budget → evictions that it still allows.
     """
 
     def __init__(self, budgets: Iterable[DisruptionBudget]) -> None:
         # An empty selector selects all pods of its namespace, for the Eviction API though not for
         # preemption.
         self._budgets = tuple(each for each in budgets if each.selector is not None)
-        self.left = Counter({_key(each): each.disruptions_allowed for each in self._budgets})
+        self.remaining = Counter({_key(each): each.disruptions_allowed for each in self._budgets})
         # By id of the facts, which many pods share; the facts are kept so that no id is used again.
         self._names_by_facts: dict[int, tuple[PodFacts, tuple[str, ...]]] = {}
 
@@ -96,25 +96,25 @@ class Allowances:
         names = self.selecting(facts)
         if len(names) > 1:
             return f"{TWO_BUDGETS}: {', '.join(names)}"
-        if names and self.left[names[0]] <= 0:
+        if names and self.remaining[names[0]] <= 0:
             return f"its eviction would violate the disruption budget {names[0]}"
         return ""
 
     def count_eviction(self, facts: PodFacts) -> None:
         """Count an eviction that is not refused."""
         for name in self.selecting(facts):
-            assert self.left[name] > 0, f"{name} refuses the eviction"
-            self.left[name] -= 1
+            assert self.remaining[name] > 0, f"{name} refuses the eviction"
+            self.remaining[name] -= 1
 
     def count_replacement(self, facts: PodFacts) -> None:
         """Count a replacement that runs: its budget allows one more eviction again."""
         for name in self.selecting(facts):
-            self.left[name] += 1
+            self.remaining[name] += 1
 
     def discount_replacement(self, facts: PodFacts) -> None:
         """Undo `count_replacement`, for a replacement that ended."""
         for name in self.selecting(facts):
-            self.left[name] -= 1
+            self.remaining[name] -= 1
 
 
 def _key(budget: DisruptionBudget) -> str:

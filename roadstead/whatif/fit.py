@@ -101,8 +101,8 @@ def fit(
         node_count=len(sandbox.nodes),
         next=stop,
         changes=changes,
-        placed=len(sandbox.first.placed),
-        pending=len(sandbox.first.pending),
+        placed=len(sandbox.result_of_inputs.placed),
+        pending=len(sandbox.result_of_inputs.pending),
         tried=tried,
         is_total=question.is_total,
     )

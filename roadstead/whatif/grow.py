@@ -191,18 +191,19 @@ class _GrowthSearch:
     def _new_sandbox(self, counts: Counts) -> Sandbox:
         """Schedule all pods with these nodes added."""
         self._count_run(counts)
-        return Sandbox(self._with(counts), self._plan, self._progress)
+        return Sandbox(self._inputs_with(counts), self._plan, self._progress)
 
     def _run(self, counts: Counts, sandbox: Sandbox | None = None) -> _CompleteRun:
         """Return the outcome with these nodes added. sandbox: of that run, if it was made."""
         if (known := self._outcomes.get(counts)) is not None:
             return known
-        first = (sandbox or self._new_sandbox(counts)).first
-        missing = {each.uid for each in first.pending} | {each.uid for each in first.preempted}
-        self._outcomes[counts] = _CompleteRun(first, frozenset(missing))
+        scheduled = (sandbox or self._new_sandbox(counts)).result_of_inputs
+        missing = {each.uid for each in scheduled.pending}
+        missing |= {each.uid for each in scheduled.preempted}
+        self._outcomes[counts] = _CompleteRun(scheduled, frozenset(missing))
         return self._outcomes[counts]
 
-    def _with(self, counts: Counts) -> RunInputs:
+    def _inputs_with(self, counts: Counts) -> RunInputs:
         nodes: list[NodeFacts] = [*self._inputs.nodes, *self._added(counts)]
         if self._is_sorted:
             nodes.sort(key=lambda each: each.name.encode())
@@ -257,8 +258,8 @@ class _GrowthSearch:
         for last in range(len(self._shapes)):
             counts = caps
             for index in (*(each for each in by_price if each != last), last):
-                counts = self._least(counts, index, self._estimate(counts, index, requested))
-        while any(self._suffices(each) for each in self._better(self._best, caps)):
+                counts = self._least_count(counts, index, self._estimate(counts, index, requested))
+        while any(self._suffices(each) for each in self._cheaper(self._best, caps)):
             pass
 
     def _estimate(self, counts: Counts, index: int, requested: Counter[str]) -> int:
@@ -273,7 +274,7 @@ class _GrowthSearch:
                 least = max(least, -(-(requested[resource] - others) // amount))
         return least
 
-    def _least(self, counts: Counts, index: int, estimate: int) -> Counts:
+    def _least_count(self, counts: Counts, index: int, estimate: int) -> Counts:
         """Return the counts with the smallest sufficient number of one shape, others unchanged."""
         low, high = -1, counts[index]
         step, probe = 1, min(estimate, high - 1)
@@ -294,7 +295,7 @@ class _GrowthSearch:
                 low = middle
         return _with_count(counts, index, high)
 
-    def _better(self, counts: Counts, caps: Counts) -> Iterator[Counts]:
+    def _cheaper(self, counts: Counts, caps: Counts) -> Iterator[Counts]:
         """Yield the cheaper counts that differ by a removed or an exchanged node."""
         for each in (*_removals(counts), *_exchanges(counts, caps)):
             if self._cost(each) < self._cost(counts):
@@ -333,7 +334,7 @@ class _GrowthSearch:
                     count,
                     each.price_per_hour,
                     placed[each.name],
-                    _used(each, count, requested.get(each.name, Counter())),
+                    _use_of(each, count, requested.get(each.name, Counter())),
                 )
                 for each, count in zip(self._shapes, counts, strict=True)
             ),
@@ -389,7 +390,7 @@ def _with_count(counts: Counts, index: int, count: int) -> Counts:
     return (*counts[:index], count, *counts[index + 1 :])
 
 
-def _used(
+def _use_of(
     shape: CatalogShape, count: int, requested: Counter[str]
 ) -> tuple[tuple[str, float], ...]:
     return tuple(

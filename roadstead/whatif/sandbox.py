@@ -83,7 +83,7 @@ def single_scheduler_plan(plan: RunPlan) -> RunPlan:
 
 
 class Sandbox:
-    """A cluster in memory. first: the result for the pending pods of the inputs.
+    """A cluster in memory. result_of_inputs: for the pending pods of the inputs.
 
     nodes: by name. max_pods: maximum number of pods in one submission.
 
@@ -112,8 +112,8 @@ class Sandbox:
         inputs.check_identities()
         on_known_nodes = [each for each in inputs.running if each[2] in self.nodes]
         self.add_running([((identity, facts), name) for identity, facts, name in on_known_nodes])
-        self.first = self.schedule(inputs.pending)
-        self.remove(each.uid for each in self.first.pending)
+        self.result_of_inputs = self.schedule(inputs.pending)
+        self.remove(each.uid for each in self.result_of_inputs.pending)
 
     # The cluster as it is.
 
@@ -300,6 +300,6 @@ def _is_compiled() -> bool:
         return False
 
 
-def free_of_preemption(facts: PodFacts) -> PodFacts:
+def without_preemption(facts: PodFacts) -> PodFacts:
     """Return the facts of a pod that evicts no other pod."""
     return replace(facts, preemption_policy="Never")

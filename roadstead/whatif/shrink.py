@@ -86,7 +86,7 @@ class _EmptyingSearch:
     def by_use(self, names: Sequence[str]) -> list[str]:
         """Sort nodes by the largest share of a resource that pods request, then by name."""
         sandbox = self._sandbox
-        use = {name: _use(sandbox.nodes[name], sandbox.pods_on(name)) for name in names}
+        use = {name: _use_of(sandbox.nodes[name], sandbox.pods_on(name)) for name in names}
         return sorted(names, key=lambda name: (use[name], name))
 
     def run(self, names: Sequence[str]) -> None:
@@ -116,7 +116,7 @@ class _EmptyingSearch:
             (pod, name)
             for name in group
             for pod in sandbox.pods_on(name)
-            if _RULES.exception(pod) is None
+            if _RULES.why_not_evicted(pod) is None
         ]
         nodes = [sandbox.nodes[name] for name in group]
         sandbox.change_nodes([cordoned(each) for each in nodes])
@@ -166,19 +166,20 @@ def _prove(inputs: RunInputs, plan: RunPlan, gone: Sequence[str], runs: int) -> 
     pods, moved, daemons = list[Pod](), Counter[str](), Counter[str]()
     for name in gone:
         bound = sandbox.pods_on(name)
-        moving = [pod for pod in bound if _RULES.exception(pod) is None]
+        moving = [pod for pod in bound if _RULES.why_not_evicted(pod) is None]
         pods += moving
         moved[name], daemons[name] = len(moving), len(bound) - len(moving)
     scheduled, _ = move(sandbox, pods)
-    pending = len(sandbox.first.pending)
+    pending = len(sandbox.result_of_inputs.pending)
     is_complete = is_emptied(scheduled, {*gone})
     return _Proof(tuple(pods), moved, daemons, is_complete, pending, runs)
 
 
-def _use(node: NodeFacts, pods: Sequence[Pod]) -> float:
+def _use_of(node: NodeFacts, pods: Sequence[Pod]) -> float:
+    """Return the largest share of a resource that pods request which would have to move."""
     requested: Counter[str] = Counter()
     for pod in pods:
-        if _RULES.exception(pod) is None:
+        if _RULES.why_not_evicted(pod) is None:
             requested.update(dict(pod[1].requests))
     shares = (requested[resource] / amount for resource, amount in node.allocatable if amount)
     return max(shares, default=0.0)
@@ -187,7 +188,7 @@ def _use(node: NodeFacts, pods: Sequence[Pod]) -> float:
 def _budgets(plan: RunPlan, pods: Sequence[Pod]) -> tuple[BudgetReport, ...]:
     """Return what each budget would answer if all evictions were requested together."""
     allowances = Allowances(plan.cluster.budgets)
-    allowed = dict(allowances.left)
+    allowed = dict(allowances.remaining)
     count, refused = Counter[str](), Counter[str]()
     for _, facts in pods:
         names = allowances.selecting(facts)

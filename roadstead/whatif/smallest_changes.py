@@ -25,7 +25,7 @@ from roadstead.whatif.changes import (
     tolerations,
     unit_of,
 )
-from roadstead.whatif.sandbox import Sandbox, free_of_preemption
+from roadstead.whatif.sandbox import Sandbox, without_preemption
 
 RUNS_MAX: Final = 400
 """Maximum number of changes that are tried for one pod."""
@@ -154,7 +154,7 @@ class _ChangeSearch:
 
     def _node_for(self, facts: PodFacts) -> str:
         """Return the node on which a pod with these facts is placed, evicting no other; else ""."""
-        node, _ = self._try(free_of_preemption(facts))
+        node, _ = self._try(without_preemption(facts))
         return node
 
     def _preempting(self, priority: int, text: str) -> AdmittingChange | None:

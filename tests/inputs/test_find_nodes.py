@@ -60,7 +60,21 @@ def test_a_selector_is_parsed_to_requirements():
 
 @pytest.mark.parametrize(
     "selector",
-    [",", "a=b,,c", "a in x", "a in (x", "=a", "a>1", "a b", "!", "(", "\n", "a" * 10_001],
+    [
+        ",",
+        "a,",
+        "a=b, ",
+        "a=b,,c",
+        "a in x",
+        "a in (x",
+        "=a",
+        "a>1",
+        "a b",
+        "!",
+        "(",
+        "\n",
+        "a" * 10_001,
+    ],
 )
 def test_a_wrong_selector_is_an_error(selector):
     with pytest.raises(InputError) as error:

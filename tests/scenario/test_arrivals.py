@@ -16,8 +16,6 @@ from hypothesis import strategies as st
 from roadstead.facts.pod import PodFacts
 from roadstead.fleet.trace import Trace, TraceBuilder
 from roadstead.scenario.arrival_times import (
-    BLOCK,
-    HOUR_US,
     ActiveWindow,
     ArrivalTimes,
     BurstTimes,
@@ -28,9 +26,9 @@ from roadstead.scenario.arrival_times import (
 )
 from roadstead.scenario.arrivals import DrawnArrivals, PodChoice, TraceArrivals
 from roadstead.scenario.durations import ExponentialTimes, FixedTimes
-from roadstead.scenario.random_stream import RandomStream
+from roadstead.scenario.random_stream import BLOCK, RandomStream
 from roadstead.simulator.scenario import Arrival, PodLifecycle
-from roadstead.simulator.times import NEVER_US
+from roadstead.simulator.times import HOUR_US, NEVER_US
 
 DAY_US = 24 * HOUR_US
 WEB, TRAIN = PodFacts(labels=(("app", "web"),)), PodFacts(labels=(("app", "train"),))

@@ -461,6 +461,24 @@ def test_events_are_compiled_in_order() -> None:
     assert sum(map(failures.target.matches, plan.nodes)) == 2
 
 
+@pytest.mark.parametrize(("name", "is_taken"), [("more-00000-2", True), ("more-00000-9", False)])
+def test_nodes_that_a_repeated_event_adds_have_names_of_their_own(
+    name: str, is_taken: bool, tmp_path: Path
+) -> None:
+    write_json(tmp_path, "nodes.yaml", node(name))
+    text = scenario(
+        fleet="fleet: [{manifests: [nodes.yaml]}]\n",
+        body="events: [{every: 1h, until: 5h, add: {nodes: 1, name: more, shape: cpu-4}}]",
+    )
+
+    if is_taken:
+        problem = rf'events\[0\]: adds a node of the name "{name}", as fleet\[0\] has'
+        with pytest.raises(InputError, match=problem):
+            compiled(text, tmp_path)
+    else:
+        assert compiled(text, tmp_path).node_events[0].added(2)[0].name == "more-00000-2"
+
+
 @pytest.mark.parametrize(
     ("text", "is_measured", "pod_us"),
     [("0", False, 0), ("3ms", False, 3_000), ("measured", True, 0)],

@@ -192,7 +192,7 @@ def test_pods_whose_last_claim_is_freed_are_forgotten():
         ]
         changes = (used, ()), ((), ["default/a"]), ((), ["default/b"])
         for step, (changed, removed) in enumerate(changes):
-            seen += [row[1:5] for row in rows.changed(world, changed, removed) if step]
+            seen += [row[1:5] for row in rows.rows_of_change(world, changed, removed) if step]
         del uid, used, changes, changed, removed
         world.pods = {}
 

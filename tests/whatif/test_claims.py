@@ -28,7 +28,7 @@ def moment(request):
 def test_the_given_pods_are_placed_with_their_claims_as_by_a_run(moment):
     inputs, plan = moment
 
-    first = Sandbox(inputs, plan).first
+    first = Sandbox(inputs, plan).result_of_inputs
 
     outcome = run_virtually(inputs, plan)
     assert first.placed == {each.uid: each.node for each in outcome.placements}

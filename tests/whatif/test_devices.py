@@ -104,7 +104,7 @@ def sandbox_with(*pods):
 def test_a_pod_that_is_put_back_has_its_devices_again():
     pod = identity("p"), with_template("uid-p", "p-g")
     sandbox = sandbox_with(pod)
-    (uid, name), *_ = sandbox.first.placed.items()
+    (uid, name), *_ = sandbox.result_of_inputs.placed.items()
     assert taken(sandbox) == 2
 
     sandbox.remove([uid])
@@ -119,7 +119,7 @@ def test_a_pod_that_is_put_back_has_its_devices_again():
 def test_pods_that_are_put_back_share_their_claim_again():
     pods = [(identity(each), using(f"uid-{each}", "shared")) for each in ("a", "b")]
     sandbox = sandbox_with(*pods)
-    node_of = dict(sandbox.first.placed)
+    node_of = dict(sandbox.result_of_inputs.placed)
     assert taken(sandbox) == 1
 
     for gone in ([pods[0]], pods):
@@ -138,7 +138,7 @@ def test_a_preempted_pod_comes_back_with_its_devices():
         [
             replace(each, unschedulable=True)
             for each in NODES
-            if each.name not in sandbox.first.placed.values()
+            if each.name not in sandbox.result_of_inputs.placed.values()
         ]
     )
     copy = sandbox.copy_of(high)

@@ -15,7 +15,7 @@ def test_the_given_pods_are_placed_as_by_a_run():
     nodes, pods = fleet()
     inputs, plan = inputs_of(nodes, pods), plan_of(seed=3)
 
-    first = Sandbox(inputs, plan).first
+    first = Sandbox(inputs, plan).result_of_inputs
 
     keys = {who.uid: who.key for who, _ in pods}
     assert {keys[uid]: name for uid, name in first.placed.items()} == placed(
@@ -27,16 +27,16 @@ def test_settings_of_several_schedulers_are_replaced_by_one():
     nodes, pods = fleet()
     plan = plan_of(seed=3, schedulers=3, mode="partitioned", partitions=3)
 
-    first = Sandbox(inputs_of(nodes, pods), plan).first
+    first = Sandbox(inputs_of(nodes, pods), plan).result_of_inputs
 
-    assert first.placed == Sandbox(inputs_of(nodes, pods), plan_of(seed=3)).first.placed
+    assert first.placed == Sandbox(inputs_of(nodes, pods), plan_of(seed=3)).result_of_inputs.placed
 
 
 def test_pods_that_stay_pending_do_not_use_room_that_appears_later():
     sandbox = Sandbox(
         inputs_of([node("n1", cpu=1000)], [(identity("big"), pod(cpu=4000))]), plan_of()
     )
-    assert [each.pod for each in sandbox.first.pending] == ["default/big"]
+    assert [each.pod for each in sandbox.result_of_inputs.pending] == ["default/big"]
 
     sandbox.change_nodes([node("n2", cpu=4000)])
 

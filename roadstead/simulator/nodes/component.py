@@ -20,6 +20,7 @@ from typing import Final
 
 from roadstead.facts.node import NodeFacts, zone_text
 from roadstead.facts.taints import Taint
+from roadstead.manifests.daemons import NO_EXECUTE, NO_SCHEDULE
 from roadstead.simulator.component import (
     ClusterView,
     Command,
@@ -36,13 +37,12 @@ from roadstead.simulator.nodes.drains import Drain
 from roadstead.simulator.nodes.evictions import Evictions
 from roadstead.simulator.nodes.faults import NodeFaults, Occurrence
 from roadstead.simulator.nodes.health import NodeHealth, TaintAction, TaintChange, ZoneChange
-from roadstead.simulator.nodes.marks import NO_EXECUTE, Cause, NodeMarks, no_execute_taints
+from roadstead.simulator.nodes.marks import Cause, NodeMarks, no_execute_taints
 from roadstead.simulator.scenario import CompiledScenario
 from roadstead.simulator.simulated_pods import SimulatedPod
 from roadstead.simulator.times import NEVER_US, SECOND_US
 
 UNREACHABLE: Final = "node.kubernetes.io/unreachable"
-NO_SCHEDULE: Final = "NoSchedule"
 HEALTH: Final[Cause] = ("health",)
 """The cause of the taints that `NodeHealth` adds."""
 
@@ -65,7 +65,7 @@ class NodeLifecycle(Component):
         # By occurrence of an event: the nodes that were chosen, until it is undone.
         self._nodes_of: dict[Cause, tuple[str, ...]] = {}
         self._evictions = Evictions(scenario, self._stop_causes, self._health.is_ready)
-        # By node, if it has any.
+        # Node → its NoExecute taints, if it has any.
         self._no_execute: dict[str, tuple[Taint, ...]] = {}
         # The next planned call of `NodeHealth.advance`.
         self._health_wakes_us = NEVER_US
@@ -73,7 +73,7 @@ class NodeLifecycle(Component):
             self._add(node)
 
     def attach(self, world: ClusterView) -> None:
-        """Store the world."""
+        """Store the view of the fleet."""
         self._world = self._evictions.world = world
 
     def begin(self) -> Commands:

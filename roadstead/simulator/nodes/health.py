@@ -133,7 +133,7 @@ class NodeHealth:
     def __init__(self, timings: ControllerTimings) -> None:
         self._timings = timings
         self._nodes: dict[str, _Node] = {}
-        # By key.
+        # By key (`NodeFacts.zone`).
         self._zones: dict[str, _Zone] = {}
         # Names of nodes that the next pass has to check, in order.
         self._watched: dict[str, None] = {}

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.taints import Taint
-
-NO_EXECUTE = "NoExecute"
+from roadstead.manifests.daemons import NO_EXECUTE
 
 Cause = tuple[str | int, ...]
 """The reason of a mark, such as one occurrence of a node event of the scenario."""
