@@ -14,6 +14,7 @@ from roadstead.facts.node import NodeFacts
 from roadstead.facts.selectors import NodeSelectorTerm, Requirement
 from roadstead.facts.taints import Taint
 from roadstead.nodes.columns import I32, I64, Bools, Columns, PortSet
+from roadstead.nodes.interning import CodeInterner
 from roadstead.nodes.labels import match_requirement, match_term
 from roadstead.nodes.pod_class import PodClass
 
@@ -143,6 +144,14 @@ class Table:
     @property
     def port_sets(self) -> list[PortSet]:
         return self.columns.port_sets.values
+
+    def label_values(self, key: str) -> CodeInterner[str]:
+        """Return the values of a label, with their codes in `label_codes`."""
+        return self.columns.label(key).values
+
+    def label_codes(self, key: str) -> I32:
+        """Return the code of each node's value of a label: int32[row], -1 if the node lacks it."""
+        return self._codes(self.columns.label(key).codes)
 
     def match(self, requirement: Requirement) -> Bools:
         """Return which rows' labels satisfy a requirement: bool[row]."""
