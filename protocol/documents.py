@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterator
 
 from roadstead.protocol.errors import InputError, cut_short
+from roadstead.protocol.json_escapes import without_half_pairs
 from roadstead.protocol.yaml_events import YamlReader, YamlSyntaxError
 
 SIZE_MAX_BYTES = 2**30
@@ -61,6 +62,7 @@ def _flow_style_yaml(text: str, source: str, json_error: json.JSONDecodeError) -
 
 
 def _json_documents(text: str, source: str) -> Iterator[object]:
+    text = without_half_pairs(text)
     decoder = json.JSONDecoder(
         object_pairs_hook=_unique_keys, parse_float=_finite_float, parse_constant=_refuse_constant
     )

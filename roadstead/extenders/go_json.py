@@ -9,6 +9,8 @@ import json
 import re
 from typing import NoReturn
 
+from roadstead.protocol.json_escapes import without_half_pairs
+
 _SPACE = re.compile(r"[ \t\r\n]*")
 _TOO_DEEP = "exceeded max depth"
 _WHOLE = r"-?(?:0|[1-9][0-9]*)"
@@ -26,7 +28,7 @@ _LITERALS = {"t": "true", "f": "false", "n": "null"}
 
 def decode_first(content: bytes) -> object:
     """Return the first value; ValueError with Go's text if there is none."""
-    text = content.decode("utf-8", "replace")
+    text = without_half_pairs(content.decode("utf-8", "replace"))
     start = _skip_space(text, 0)
     try:
         return json.JSONDecoder(parse_constant=_refuse).raw_decode(text, start)[0]

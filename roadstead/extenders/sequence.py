@@ -197,7 +197,8 @@ def _victims(
         raise ExtenderError(f'nodeinfo not found for node name "{name}"')
     by_uid = {each.identity.uid: each for each in candidates[name].pods}
     pods = []
-    for uid in meta.uids:
+    # A victim that is listed twice can be evicted only once.
+    for uid in dict.fromkeys(meta.uids):
         found = by_uid.get(uid)
         if found is None:
             raise ExtenderError(

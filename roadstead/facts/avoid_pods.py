@@ -10,6 +10,8 @@ import json
 from collections.abc import Mapping
 from typing import Final, TypeVar
 
+from roadstead.protocol.json_escapes import without_half_pairs
+
 PREFER_AVOID_PODS: Final = "scheduler.alpha.kubernetes.io/preferAvoidPods"
 # Fields of podController, all strings.
 _TEXTS: Final = ("apiVersion", "kind", "name", "uid")
@@ -28,7 +30,7 @@ def avoided_controllers(annotations: Mapping[str, str]) -> tuple[tuple[str, str]
     if not text:
         return ()
     try:
-        document = json.loads(text, parse_constant=_refuse)
+        document = json.loads(without_half_pairs(text), parse_constant=_refuse)
         entries = _field(_as(dict, document), "preferAvoidPods", list)
         return tuple(sorted({_controller(_as(dict, entry)) for entry in entries}))
     except (ValueError, RecursionError):

@@ -15,6 +15,7 @@ from roadstead.facts.node import NodeFacts
 from roadstead.facts.selectors import NodeSelectorTerm, Requirement
 from roadstead.facts.taints import Taint
 from roadstead.nodes.columns import I32, I64, Bools, Columns, PortSet
+from roadstead.nodes.interning import CodeInterner
 from roadstead.nodes.labels import match_requirement, match_term
 from roadstead.nodes.pod_class import PodClass
 

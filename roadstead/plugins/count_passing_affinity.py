@@ -7,7 +7,7 @@ relation of two classes is what one pod of the second adds to each counter of th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -25,10 +25,6 @@ _REQUIRED = (*ANTI_FAMILIES, Family.AFFINITY)
 
 MAX_CLASSES = 16
 """Classes that are compared pairwise; for more the result is 0, as the work is quadratic."""
-
-
-Codes = Callable[[str], I32]
-"""Returns the label codes of a topology key: int32[row], -1 if a node lacks it."""
 
 
 class _Sums:
@@ -72,7 +68,6 @@ def count_passing_affinity(
     rows: Rows,
     table: Table,
     counts_of: Mapping[PodClass, InterPodCounts],
-    codes: Codes,
 ) -> int:
     """Return how many of the first pods pass Filter if placed on `rows` in this order.
 
@@ -95,7 +90,7 @@ def count_passing_affinity(
         # Also affinity terms that match no pod: their sum of 0 refuses the node.
         wanted |= {(Family.AFFINITY, each.topology_key) for each in counts.pod.terms.affinity}
         counters[pod_class] = {
-            counter: _Sums(counter, related_on_rows.get(counter), codes(counter[1]))
+            counter: _Sums(counter, related_on_rows.get(counter), table.label_codes(counter[1]))
             for counter in wanted
         }
     if not any(counters.values()):

@@ -15,7 +15,7 @@ import numpy as np
 from roadstead.nodes.columns import I64, Bools
 from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import Rows, Table
-from roadstead.plugins.matching_pods import included, label_codes, with_all_keys
+from roadstead.plugins.matching_pods import included, with_all_keys
 from roadstead.plugins.pod_topology_spread_constraints import Spread
 
 PodsOnRows = Callable[[PodClass, Spread, Table], I64]
@@ -32,7 +32,7 @@ class _Domains:
     """
 
     def __init__(self, spread: Spread, table: Table, counted: Bools, pods: I64) -> None:
-        codes = label_codes(table, spread.topology_key)
+        codes = table.label_codes(spread.topology_key)
         size = int(codes.max(initial=-1)) + 1
         self._spread = spread
         self._codes = codes

@@ -75,7 +75,6 @@ from roadstead.plugins.inter_pod_counts import (
     by_topology,
     counts_for_row,
     scores_by_topology,
-    values_and_codes,
 )
 from roadstead.plugins.term_index import PodProfile, TermIndex
 from roadstead.plugins.term_relations import FILTERING, CounterKey, Family, PodsToPlace, Relation
@@ -245,8 +244,7 @@ class InterPodAffinity(
         for domains in prepared.affinity:
             if prepared.is_first:
                 # Negative: the node has no such label.
-                value_codes = values_and_codes(table, domains.key)[1]
-                codes[value_codes < 0] = _AFFINITY_UNMET
+                codes[table.label_codes(domains.key) < 0] = _AFFINITY_UNMET
             else:
                 codes[domains.at(table) == 0] = _AFFINITY_UNMET
         return FilterResult(codes, _STATUSES) if codes.any() else ALL_PASS
@@ -258,9 +256,7 @@ class InterPodAffinity(
             return 0
         if not any(counts.is_related() for counts in counts_of.values()):
             return len(pods)
-        passing = count_passing_affinity(
-            pods, rows, table, counts_of, lambda key: values_and_codes(table, key)[1]
-        )
+        passing = count_passing_affinity(pods, rows, table, counts_of)
         for counts in counts_of.values():
             self._evict_excess(counts)
         return passing

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from roadstead.nodes.columns import I32, I64, Columns
+from roadstead.nodes.columns import I64, Columns
 from roadstead.nodes.interning import CodeInterner
 from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import NodeTable, Rows, Table
@@ -212,7 +212,7 @@ def scores_by_topology(table: Table, vectors: Mapping[CounterKey, I64]) -> ByTop
 
 def _sums(table: Table, key: str, vector: I64) -> tuple[CodeInterner[str], I64]:
     """Return a key's values, and the sum of a vector over the rows of each: int64[code]."""
-    values, codes = values_and_codes(table, key)
+    values, codes = table.label_values(key), table.label_codes(key)
     # Sums in float64 are exact below 2^53; index 0 is for nodes without the key.
     sums = np.bincount(codes + 1, weights=vector, minlength=len(values) + 1)[1:]
     return values, sums.astype(np.int64)
@@ -234,7 +234,7 @@ def counts_for_row(counts: ByTopology, row: Table, added: Mapping[str, int]) -> 
     result = {}
     for key in counts.keys() | added.keys():
         of_key = counts.get(key, {})
-        values, codes = values_and_codes(row, key)
+        values, codes = row.label_values(key), row.label_codes(key)
         own = values.values[codes[0]] if codes[0] >= 0 else None
         own_count = of_key.get(own, 0) + added.get(key, 0) if own is not None else 0
         needed = {own: own_count} if own is not None and own_count else {}
@@ -259,7 +259,7 @@ class Domains:
 
     def at(self, table: Table) -> I64:
         """Return the count of each row's value, 0 without one: int64[row]."""
-        values, codes = values_and_codes(table, self.key)
+        values, codes = table.label_values(self.key), table.label_codes(self.key)
         # Another table has other codes; values that were added since have no entry yet.
         if values is not self._values or len(values) != len(self._by_code) - 1:
             self._values, self._by_code = values, self._tabulate(values)

@@ -14,7 +14,7 @@ import numpy as np
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.selectors import LabelSelector, Requirement
 from roadstead.facts.taints import tolerated
-from roadstead.nodes.columns import I32, I64, Bools
+from roadstead.nodes.columns import I64, Bools
 from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import NodeTable, Table
 from roadstead.plugins.pod_topology_spread_constraints import Spread, is_counted
@@ -36,7 +36,7 @@ def with_all_keys(spreads: Iterable[Spread], table: Table) -> Bools:
     """Return which rows have the topology key of every constraint: bool[row]."""
     rows = np.ones(len(table), dtype=np.bool_)
     for key in {each.topology_key for each in spreads}:
-        rows &= label_codes(table, key) >= 0
+        rows &= table.label_codes(key) >= 0
     return rows
 
 
@@ -85,8 +85,8 @@ def sum_by_value(table: Table, key: str, rows: Bools, amounts: I64) -> dict[str,
     Rows without the label count under "", together with rows whose label is empty: upstream reads a
     missing label as "".
     """
-    values = table.columns.label(key).values.values
-    codes = label_codes(table, key)[rows] + 1
+    values = table.label_values(key).values
+    codes = table.label_codes(key)[rows] + 1
     present = np.flatnonzero(np.bincount(codes))
     sums: list[int] = np.bincount(codes, weights=amounts[rows])[present].astype(np.int64).tolist()
     # Codes are raised by 1, so that 0 is for rows without the label.
@@ -100,8 +100,8 @@ def sum_by_value(table: Table, key: str, rows: Bools, amounts: I64) -> dict[str,
 
 def amounts_by_row(table: Table, key: str, amounts: Mapping[str, int]) -> I64:
     """Return the amount for each row's value of the label `key`: int64[row]; 0 without one."""
-    values = table.columns.label(key).values
-    codes = label_codes(table, key)
+    values = table.label_values(key)
+    codes = table.label_codes(key)
     by_code = np.zeros(len(values) + 1, dtype=np.int64)
     if len(codes) < len(amounts):
         listed = np.unique(codes[codes >= 0])
@@ -143,9 +143,8 @@ def apply_moves(
     for spread, amount, before, counted in zip(spreads, added, counts, rows, strict=True):
         after = before
         if amount and counted[0]:
-            value = row.columns.label(spread.topology_key).values.values[
-                label_codes(row, spread.topology_key)[0]
-            ]
+            key = spread.topology_key
+            value = row.label_values(key).values[row.label_codes(key)[0]]
             after = {**before, value: before.get(value, 0) + amount}
         changed.append(after)
     return tuple(changed)

@@ -68,7 +68,6 @@ from roadstead.plugins.matching_pods import (
     amounts_by_row,
     apply_moves,
     included,
-    label_codes,
     sum_by_value,
     with_all_keys,
 )
@@ -180,7 +179,7 @@ class PodTopologySpread(
         codes = np.zeros(len(table), dtype=np.int32)
         prepared, hard = state.read(self.name, DomainCounts), self._of_pod(pod).hard
         for spread, counts, highest in zip(hard, prepared.counts, prepared.highest, strict=True):
-            missing = label_codes(table, spread.topology_key) < 0
+            missing = table.label_codes(spread.topology_key) < 0
             too_many = amounts_by_row(table, spread.topology_key, counts) > highest
             # Codes of (_TOO_MANY, _NO_LABEL); the first constraint that refuses gives the reason.
             codes_of_each = np.where(missing, 2, too_many).astype(np.int32)
@@ -243,7 +242,7 @@ class PodTopologySpread(
             else:
                 pods = amounts_by_row(table, key, by_value)
             part = pods.astype(np.float64) * weight + float(each.max_skew - 1)
-            total += np.where(label_codes(table, key) >= 0, part, 0.0)
+            total += np.where(table.label_codes(key) >= 0, part, 0.0)
         raw = _rounded(total)
         if spread.needs_all_keys:
             raw[~with_all_keys(spread.soft, table)] = IGNORED

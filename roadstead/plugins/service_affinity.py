@@ -49,7 +49,7 @@ from roadstead.framework.plugin import (
 from roadstead.nodes.columns import I64, Bools
 from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import Table
-from roadstead.plugins.matching_pods import MatchingPods, amounts_by_row, label_codes, sum_by_value
+from roadstead.plugins.matching_pods import MatchingPods, amounts_by_row, sum_by_value
 from roadstead.protocol.status import SKIP, SUCCESS, Status, unschedulable
 
 _REFUSED = unschedulable("node(s) didn't match service affinity")
@@ -201,7 +201,7 @@ class ServiceAffinity(
                 )
                 share = elsewhere / float(service_pods.total)
             part = float(MAX_NODE_SCORE) * share / float(len(self._preferred_labels))
-            score += np.where(label_codes(table, key) >= 0, part, 0.0)
+            score += np.where(table.label_codes(key) >= 0, part, 0.0)
         return score.astype(np.int64)
 
     def effect(self, placed: PodClass) -> Effect:
@@ -269,5 +269,5 @@ def _requiring(labels: Labels) -> LabelSelector:
 
 def _counts_by_value(table: Table, key: str, feasible: Bools, counts: I64) -> dict[str, int]:
     """Sum `counts` over feasible rows that have a label, by its value, without zeros."""
-    rows = feasible & (label_codes(table, key) >= 0)
+    rows = feasible & (table.label_codes(key) >= 0)
     return {value: n for value, n in sum_by_value(table, key, rows, counts).items() if n}

@@ -15,7 +15,6 @@ from roadstead.facts.selectors import LabelSelector, Requirement
 from roadstead.facts.storage import ClaimFacts, NodeTerms, StorageClassFacts, VolumeFacts
 from roadstead.nodes.columns import I32, Bools
 from roadstead.nodes.table import Rows, Table
-from roadstead.plugins.inter_pod_counts import values_and_codes
 from roadstead.storage.binding import by_size, candidates, counts_capacity, may_provision
 from roadstead.storage.claims import PodClaims
 from roadstead.storage.state import StorageState
@@ -181,7 +180,7 @@ class VolumeMatching:
 
         members: (index of a volume, its value). chosen: updated where a member comes first.
         """
-        values, codes = values_and_codes(self._table, key)
+        values, codes = self._table.label_values(key), self._table.label_codes(key)
         code_of = [values.find(value) for _, value in members]
         # The volumes, sorted by the code of the value that each requires.
         required = np.array(code_of, dtype=np.int64)

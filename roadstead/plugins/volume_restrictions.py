@@ -100,7 +100,7 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     def with_pods_moved(
         self, prepared: object, pod: PodClass, row: Table, moves: Mapping[PodClass, int]
     ) -> object:
-        """See the package. As upstream, uses are counted by the claim's name, in any namespace."""
+        """Count the claims of moved pods; as upstream by their names, in any namespace."""
         exclusive = self._exclusive_claims(pod.facts)
         change = sum(
             times * sum(name in exclusive for name in _claim_names(other.facts))

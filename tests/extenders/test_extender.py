@@ -213,6 +213,13 @@ def test_an_extender_chooses_among_the_candidates_of_a_preemption():
     }
 
 
+def test_a_victim_that_is_listed_twice_is_one_victim():
+    reply = {"n2": {"Pods": [{"UID": "uid-b"}, {"UID": "uid-a"}, {"UID": "uid-b"}]}}
+    one = extender({"preempt": {"NodeNameToMetaVictims": reply}})
+
+    assert chain(one).process_preemption(POD, CANDIDATES) == {"n2": Victims((B, A))}
+
+
 def test_an_extender_without_a_node_cache_gets_complete_victims():
     one = extender({"preempt": {}}, cache=False)
     last = extender({"preempt": {}})

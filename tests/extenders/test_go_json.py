@@ -63,3 +63,7 @@ def test_a_truncated_value_has_an_unexpected_end(value, data):
 def test_invalid_json_has_the_error_of_go(text, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         decode_first(text.encode())
+
+
+def test_half_a_surrogate_pair_is_replaced_as_in_go():
+    assert decode_first(rb'{"Error": "\ud800"}') == {"Error": "\ufffd"}

@@ -68,3 +68,11 @@ def test_the_avoided_controllers_are_a_fact_of_the_node():
 
     assert compile_node(objects.Node.model_validate(manifest)).avoids == (("ReplicaSet", "u-1"),)
     assert compile_node(objects.Node.model_validate({"metadata": {"name": "n"}})).avoids == ()
+
+
+def test_half_a_surrogate_pair_is_replaced_as_in_go():
+    entry = r'{"podSignature": {"podController": {"kind": "ReplicaSet", "uid": "\ud800"}}}'
+
+    found = avoided_controllers({PREFER_AVOID_PODS: f'{{"preferAvoidPods": [{entry}]}}'})
+
+    assert found == (("ReplicaSet", "\ufffd"),)
