@@ -107,6 +107,7 @@ class SchedulingCycle:
     """Decide the batches of one scheduler.
 
     passed_on: number of pods so far without a feasible node in the scheduler's own partitions.
+    _own_nodes, _all_nodes: the scopes; one and the same without partitions.
     """
 
     def __init__(self, parts: CycleParts, latency: SimulatedLatency) -> None:

@@ -115,6 +115,8 @@ class Evaluation:
         self._facts_changed: list[Rows] = []
         # The PreScore that `raw` was computed with; None if all rows must be scored again.
         self._scored_with: PreScoreOutcome | None = None
+        # A plugin failed in PreScore or Score, or below in PreFilter or Filter: the next update
+        # calls the plugins again for all rows.
         self._scores_failed = False
         # Outcomes of `run_pre_filter` and `run_pre_score` that are not applied yet.
         self._pending_pre_filter: PreFilterOutcome | None = None

@@ -46,7 +46,11 @@ class PluginSuspendedError(Exception):
 
 @dataclass(slots=True, eq=False)
 class PluginCall:
-    """One call. thread: id of its thread. facts: of the pod, if the method receives one."""
+    """One call. thread: id of its thread. facts: of the pod, if the method receives one.
+
+    point: the method's name in messages. is_interrupted: the watchdog has requested the interrupt;
+    interrupt_has_arrived: it was raised in the thread.
+    """
 
     plugin: str
     point: str

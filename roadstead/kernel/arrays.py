@@ -31,7 +31,7 @@ BLOCK = 64
 
 FEW_TIES = 64
 """If at least so many rows are tied, buckets are read in the order of the tie-break up to the first
-one with a tied row, which comes soon. If fewer are, all buckets with a tied row are compared."""
+one with a tied row: one of the first few. If fewer, all buckets with a tied row are compared."""
 
 END = -1
 """Padding after the entries of a list."""

@@ -167,7 +167,8 @@ class TermCounter:
 class ClassCounters:
     """The counters that some classes share, of which `pod_class` is one. scored_rows: None for all.
 
-    matches_itself: whether its pods match their own required affinity. additions_of: one function
+    matches_itself: whether its pods match their own required affinity. spread_weight,
+    affinity_weight: of the scores, 0 for no score. additions_of: one function
     per plugin: class of a placed pod → what the pod adds, as (index in `counters`, amount).
     """
 
