@@ -190,7 +190,10 @@ def on(
     may_matter: MayMatter | None = None,
     whoever_rejected: bool = False,
 ) -> RegisteredEvent:
-    """Return a registered event; the hint receives changes of the facts of `resource`."""
+    """Return a registered event; the hint receives changes of the facts of `resource`.
+
+    may_matter, whoever_rejected: see `RegisteredEvent`.
+    """
     event, untyped = ClusterEvent(resource, action), cast("Hint[object] | None", hint)
     return RegisteredEvent(event, untyped, may_matter, whoever_rejected)
 

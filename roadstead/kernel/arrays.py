@@ -3,7 +3,8 @@
 Lists of different lengths are padded with END (`padded`). Scores are int32; the kernel does not
 cover classes whose scores may not fit. In all compiled code c is the index of a class, k an index
 in a list, table the `RowArrays`, pods the `PodArrays`, and counters the `CounterArrays` of
-`counter_arrays.py`.
+`counter_arrays.py`; tie_hash is the pod's hash for the tie-break, is_random whether the tie-break
+uses hashes, and out the totals of some rows, which a function writes or adds to.
 """
 
 from __future__ import annotations
