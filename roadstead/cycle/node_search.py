@@ -2,7 +2,7 @@
 
     Filter ──► FilteredNodes ──► NodeSearch ──► SearchResult ──► PreScore, Score
                                  sampling: some nodes are not evaluated
-                                 extenders: some nodes are refused, the rest scored
+                                 extenders: some nodes are refused, others scored
 
 One NodeSearch per scheduler; it stores where the next search starts. Extenders are called from
 `search`, which therefore may block; nothing else here does.
