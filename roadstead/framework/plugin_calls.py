@@ -2,8 +2,8 @@
 
     enter ──► the call ──► leave            a watchdog thread reads `current`
                   ▲
-                  └── interrupt (deadline)   `mark` writes the running call to disk: if it never
-                                             returns, the process that replaces this one reads which
+                  └── interrupt (deadline)   `mark` writes the running call to disk, for the
+                                             process that replaces this one if it never returns
 
 A plugin gets a strike when it is interrupted or ends its process. After MAX_FOR_CLASS strikes for a
 pod class it is not called for that class any more; once the process has MAX_IN_PROCESS strikes, no
