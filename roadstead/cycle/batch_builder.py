@@ -61,7 +61,8 @@ class BatchBuilder:
     `class_cache`. allocates_devices: see `ContinuingBatch`.
     row_versions: by node, the versions of the rows that the last batches chose, for the binder to
         compare; empty if it does not.
-    _max_pods: maximum pods of the next batch. _searched_classes: results by class that extenders
+    _max_pods: maximum pods of the next batch. _single_pods: the kernel of `place_one`. _order: the
+        ordered node list for node search. _searched_classes: results by class that extenders
         handle. _single_pod: the cycle of the pod that extenders handle, while it is the batch.
     """
 

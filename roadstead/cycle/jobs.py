@@ -43,7 +43,10 @@ def job_kind_of(facts: PodFacts, time: DecisionTime) -> JobKind:
 
 
 class SimulatedLatency:
-    """Simulated latency of decisions, per job; each attempt of a pod is delayed once."""
+    """Simulated latency of decisions, per job; each attempt of a pod is delayed once.
+
+    _delayed: (UID, number of the attempt) of attempts that were delayed.
+    """
 
     def __init__(self, time: DecisionTime) -> None:
         self._time = time

@@ -2,7 +2,7 @@
 
     Filter ──► FilteredNodes ──► NodeSearch ──► SearchResult ──► PreScore, Score
                                  sampling: some nodes are not evaluated
-                                 extenders: some nodes are refused, the rest scored
+                                 extenders: some nodes are refused, others scored
 
 One NodeSearch per scheduler; it stores where the next search starts. Extenders are called from
 `search`, which therefore may block; nothing else here does.
@@ -216,7 +216,7 @@ class _Search:
     considered: indices that PreFilter selected. fits: bool[index], passed Filter. also_refused:
     nodes that are reported as refused although the search need not visit them: the nominated node,
     and nodes that extenders refused. failure: the error of a filter on a visited node, which ended
-    the search. _refused: extenders' refusals, by node.
+    the search. _visited: indices that the search evaluates. _refused: extenders' refusals, by node.
     """
 
     def __init__(self, order: OrderedNodes, filtered: FilteredNodes) -> None:

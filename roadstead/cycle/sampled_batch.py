@@ -27,7 +27,11 @@ from roadstead.nodes.table import NodeTable
 
 
 class SampledBatch(Batch):
-    """A batch of sampled pods that no extender handles, on a table with all nodes of the order."""
+    """A batch of sampled pods that no extender handles, on a table with all nodes of the order.
+
+    _to_find: by scheduler name, the number of feasible nodes after which a search ends.
+    _has_bound_claims: a placed pod has claims, which are bound only when the pod is assumed.
+    """
 
     def __init__(
         self,

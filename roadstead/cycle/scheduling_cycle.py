@@ -8,9 +8,9 @@
 The cycle does no I/O and reads no clock: `decide` is a generator that yields requests (`needs.py`),
 which a driver answers. Between `hold` and `release` only its own decisions change the table. The
 delay is simulated latency. A scope is the nodes on which pods are decided: all, or with partitions
-the scheduler's own (`scopes.py`). The state that a batch is decided on was read when the table last
-caught up for its scope (a *reading*); it is fresh if that was for this batch, else stale. A chain
-is batches that are decided one after another before their messages are sent (`chain.py`).
+the scheduler's own (`scopes.py`). To catch up, the table applies all changes of the cache so far;
+its state then is a *reading* for a scope, fresh for the batch that it was made for, stale for later
+ones. A chain is batches that are decided one after another before their messages are sent.
 
 Upstream: pkg/scheduler/schedule_one.go (schedulingCycle), for a batch of pods in place of one.
 """
@@ -107,6 +107,7 @@ class SchedulingCycle:
     """Decide the batches of one scheduler.
 
     passed_on: number of pods so far without a feasible node in the scheduler's own partitions.
+    _own_nodes, _all_nodes: the scopes; one and the same without partitions.
     """
 
     def __init__(self, parts: CycleParts, latency: SimulatedLatency) -> None:

@@ -13,7 +13,7 @@ from roadstead.cycle.batch_builder import BatchBuilder
 
 @dataclass(slots=True)
 class Scope:
-    """Own nodes or all nodes. has_read: the state that was read at `read_s` may be reused.
+    """Own nodes (is_own) or all nodes. has_read: the state that was read at `read_s` may be reused.
 
     builder: builds the batches that are decided on these nodes.
     """

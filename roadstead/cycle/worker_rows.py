@@ -16,7 +16,10 @@ def digest_of(arrivals: I64) -> int:
 
 
 class RowsByArrival:
-    """The rows of a worker's table in order of arrival."""
+    """The rows of a worker's table in order of arrival.
+
+    _ordered_at: the table's version of nodes for which _order and _digest are valid.
+    """
 
     def __init__(self, table: NodeTable) -> None:
         self._table = table

@@ -22,7 +22,7 @@ def excluded_status(plugins: Iterable[str]) -> Status:
 
 @dataclass(slots=True)
 class Diagnosis:
-    """Numbers of refused nodes by status.
+    """Numbers of refused nodes by status, of `node_count` nodes.
 
     refused: status → number of nodes. lowest_priority: of all pods on all nodes; None for no pods.
     pre_filter: PreFilter's status; not Success if it rejected the pod.

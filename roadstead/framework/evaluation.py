@@ -59,6 +59,9 @@ _NO_FLAGS: Bools = np.zeros(0, dtype=np.bool_)
 _ROW_SETS_MAX = 64
 """Sets of changed rows that wait for Score; more are merged, so that classes which are filtered
 again and again without a Score use little memory."""
+MAX_FORMER_STATUSES = 4096
+"""Maximum number of statuses that no row need have any more, as those of a filter whose reasons
+contain the time; with more, all rows are filtered again, and such statuses are dropped."""
 _NO_POSITION = np.int32(2**31 - 1)
 """In `Evaluation.positions`: no filter refused the row yet; above the position of any filter."""
 _EXCLUDED_POSITION = -1
@@ -89,10 +92,10 @@ class Evaluation:
     __slots__ = (
         "_facts_changed", "_has_failed", "_node_version", "_pending_pre_filter",
         "_pending_pre_score", "_scored_with", "_scores_failed", "_static_codes",
-        "_static_positions", "_status_code", "_unscored", "_version", "before_restriction",
-        "codes", "dry_runs", "extender_scores", "feasible", "is_bare", "pod", "positions",
-        "pre_filter", "pre_score", "profile", "raw", "score_state", "state", "statuses", "table",
-        "worker_results",
+        "_static_positions", "_status_code", "_statuses_max", "_unscored", "_version",
+        "before_restriction", "codes", "dry_runs", "extender_scores", "feasible", "is_bare", "pod",
+        "positions", "pre_filter", "pre_score", "profile", "raw", "score_state", "state",
+        "statuses", "table", "worker_results",
     )  # fmt: skip
 
     def __init__(self, profile: Profile, pod: PodClass, table: NodeTable) -> None:
@@ -105,8 +108,9 @@ class Evaluation:
         self.pre_filter, self.state = NO_PRE_FILTER, NO_PRE_FILTER.state
         self.pre_score, self.score_state = SUCCESS, NO_PRE_SCORE.state
         self.raw: list[I64 | None] = []
-        # The codes of `statuses`.
+        # The codes of `statuses`, and how many statuses there may be before the next full run.
         self._status_code: dict[Status, int] = {}
+        self._statuses_max = MAX_FORMER_STATUSES
         # The table's versions (of nodes, and of all) at the last update; -1: answers are outdated.
         self._node_version = self._version = -1
         # Rows that were filtered but not scored since; None: all rows.
@@ -115,6 +119,8 @@ class Evaluation:
         self._facts_changed: list[Rows] = []
         # The PreScore that `raw` was computed with; None if all rows must be scored again.
         self._scored_with: PreScoreOutcome | None = None
+        # A plugin failed in PreScore or Score, or below in PreFilter or Filter: the next update
+        # calls the plugins again for all rows.
         self._scores_failed = False
         # Outcomes of `run_pre_filter` and `run_pre_score` that are not applied yet.
         self._pending_pre_filter: PreFilterOutcome | None = None
@@ -225,6 +231,8 @@ class Evaluation:
         is_same = not self._has_failed and pre_filter.is_same(self.pre_filter)
         if not is_same or self._node_version < self.table.rows_version:
             return None
+        if pre_filter.status.is_success and len(self.statuses) > self._statuses_max:
+            return None
         if self._node_version != self.table.node_version and self._filter_reads_others(pre_filter):
             return None
         return self.table.rows_changed_since(self._version)
@@ -283,11 +291,14 @@ class Evaluation:
 
     def _run_filters(self, changed: Rows | None) -> None:
         if changed is None:
+            self.statuses.clear()
+            self._status_code.clear()
             self._static_codes, self._static_positions = self._run_static_filters()
             codes, positions = self._static_codes.copy(), self._static_positions.copy()
             self._run_live_filters(self.table, codes, positions)
             self.codes, self.positions = codes, positions
             self.feasible = codes == PASSED
+            self._statuses_max = 2 * len(self.statuses) + MAX_FORMER_STATUSES
             return
         assert self._static_codes is not None
         codes, positions = self._static_codes[changed], self._static_positions[changed]

@@ -170,9 +170,9 @@ matter to the first. May raise HintError.
 class RegisteredEvent:
     """An event that may help pods that a plugin rejected; without a hint, it may always help.
 
-    Built by `on`. may_matter: events about pods on nodes are frequent, so the queue calls hints for
-    them only for waiting pods for which some `may_matter` of the plugins that rejected them returns
-    true. It is called for every event of this type, not only for `event`.
+    Built by `on`. may_matter: when a pod on a node was added or changed, the queue calls hints only
+    for those waiting pods for which a `may_matter` of a plugin that rejected them returns true. It
+    is called for each such event, not only for `event`; None adds no pods.
     whoever_rejected: `may_matter` is called also for pods that only other plugins rejected.
     """
 
@@ -190,7 +190,10 @@ def on(
     may_matter: MayMatter | None = None,
     whoever_rejected: bool = False,
 ) -> RegisteredEvent:
-    """Return a registered event; the hint receives changes of the facts of `resource`."""
+    """Return a registered event; the hint receives changes of the facts of `resource`.
+
+    may_matter, whoever_rejected: see `RegisteredEvent`.
+    """
     event, untyped = ClusterEvent(resource, action), cast("Hint[object] | None", hint)
     return RegisteredEvent(event, untyped, may_matter, whoever_rejected)
 

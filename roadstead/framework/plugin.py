@@ -260,7 +260,10 @@ class PreEnqueuePlugin(Plugin):
 class QueueSortPlugin(Plugin):
     @abstractmethod
     def sort_key(self, pod: PodFacts, queued_s: float) -> tuple[float | str, ...]:
-        """Return the sort key of a pod; pods with smaller keys are popped first."""
+        """Return the sort key of a pod; pods with smaller keys are popped first.
+
+        queued_s: the time at which it was last added to the queue (upstream's Timestamp).
+        """
 
 
 class PreFilterPlugin(Plugin):
@@ -346,7 +349,8 @@ class FilterPlugin(Plugin):
 class PostFilterPlugin(Plugin):
     """A plugin that handles pods without a feasible node.
 
-    reads_refused_nodes: it reads which nodes it refused itself (`PostFilterView.refused_nodes`).
+    failed: what it reads of the failed cycle. reads_refused_nodes: it reads which nodes it refused
+    itself (`PostFilterView.refused_nodes`).
     """
 
     reads_refused_nodes: ClassVar[bool] = False
@@ -472,7 +476,8 @@ EXTENSION_POINTS: dict[str, type[Plugin]] = {
 def default_normalize(raw: I64, maximum: int, *, reverse: bool = False) -> I64:
     """Apply upstream's DefaultNormalizeScore (plugins/helper/normalize_score.go) to raw scores.
 
-    The integers are the same: a maximum below 0 counts as 0; quotients are truncated towards zero.
+    reverse: the lowest raw score gets the highest result. The integers are the same: a maximum
+    below 0 counts as 0; quotients are truncated towards zero.
     """
     if maximum <= 0:
         return np.full_like(raw, MAX_NODE_SCORE) if reverse else raw

@@ -2,8 +2,8 @@
 
     enter ──► the call ──► leave            a watchdog thread reads `current`
                   ▲
-                  └── interrupt (deadline)   `mark` writes the running call to disk: if it never
-                                             returns, the process that replaces this one reads which
+                  └── interrupt (deadline)   `mark` writes the running call to disk, for the
+                                             process that replaces this one if it never returns
 
 A plugin gets a strike when it is interrupted or ends its process. After MAX_FOR_CLASS strikes for a
 pod class it is not called for that class any more; once the process has MAX_IN_PROCESS strikes, no
@@ -46,7 +46,11 @@ class PluginSuspendedError(Exception):
 
 @dataclass(slots=True, eq=False)
 class PluginCall:
-    """One call. thread: id of its thread. facts: of the pod, if the method receives one."""
+    """One call. thread: id of its thread. facts: of the pod, if the method receives one.
+
+    point: the method's name in messages. is_interrupted: the watchdog has requested the interrupt;
+    interrupt_has_arrived: it was raised in the thread.
+    """
 
     plugin: str
     point: str

@@ -21,7 +21,7 @@ class PostFilterResult:
 
     nominated_node: None keeps the pod's nomination, "" clears it. candidates: nodes with victims
     that preemption found. For comparisons with kube-scheduler, acceptable: the nodes of the best
-    candidates, any of which upstream could choose; exhaustive: the dry run tried all nodes.
+    candidates, any of which upstream could choose; exhaustive: the dry run tried all helpful nodes.
     deallocated: key of the ResourceClaim whose allocation is removed, so that the pod may fit, or
     ""; deallocatable: the keys of all claims whose removal would have the same effect.
     """

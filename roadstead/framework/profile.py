@@ -67,6 +67,8 @@ class Profile:
     score plugin without the PreScore that it needs. gang_plugins: names of the plugins that place
     gangs. cross_node: plugins from PreFilter to Score whose answers depend on other nodes.
     binds_without_plugins: no plugin is called from Reserve to PostBind, as none does anything.
+    pod_deletion: the plugins that are notified of deleted pods. waiting: the pods that wait for
+    Permit. storage: claims and volumes. budgets: disruption budgets.
     """
 
     def __init__(self, config: ProfileConfig, registry: Registry, handle: Handle) -> None:

@@ -94,7 +94,11 @@ def in_order(
 
 
 class Chooser:
-    """Choose one of several rows of a table by a TieBreak."""
+    """Choose one of several rows of a table by a TieBreak.
+
+    _ranks, _order: the last results of `name_ranks` and `order`; _ranks_of, _order_of: the table,
+    and its version, that they are for.
+    """
 
     __slots__ = ("_order", "_order_of", "_ranks", "_ranks_of", "tie_break")
 

@@ -212,11 +212,6 @@ def installed_plugins() -> dict[str, str]:
     return {entry.name: entry.value for entry in entry_points(group=GROUP)}
 
 
-def points_of(plugin_classes: Mapping[str, type[Plugin]]) -> dict[str, frozenset[str]]:
-    """Return plugin name → the extension points that it implements."""
-    return {name: extension_points(plugin_class) for name, plugin_class in plugin_classes.items()}
-
-
 def factories_of(
     plugin_classes: Mapping[str, type[Plugin]], *, is_strict: bool = False
 ) -> dict[str, Factory]:

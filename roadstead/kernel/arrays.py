@@ -3,7 +3,8 @@
 Lists of different lengths are padded with END (`padded`). Scores are int32; the kernel does not
 cover classes whose scores may not fit. In all compiled code c is the index of a class, k an index
 in a list, table the `RowArrays`, pods the `PodArrays`, and counters the `CounterArrays` of
-`counter_arrays.py`.
+`counter_arrays.py`; tie_hash is the pod's hash for the tie-break, is_random whether the tie-break
+uses hashes, and out the totals of some rows, which a function writes or adds to.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ BLOCK = 64
 
 FEW_TIES = 64
 """If at least so many rows are tied, buckets are read in the order of the tie-break up to the first
-one with a tied row, which comes soon. If fewer are, all buckets with a tied row are compared."""
+one with a tied row: one of the first few. If fewer, all buckets with a tied row are compared."""
 
 END = -1
 """Padding after the entries of a list."""

@@ -69,7 +69,11 @@ def _lists(
     changes: tuple[I64, I64, int],
     widths: tuple[int, int],
 ) -> Lists:
-    """Return the arrays of lists. widths: numbers of resources and of ports."""
+    """Return the arrays of lists.
+
+    listed: rows, totals, summary. bounds: bound_rank, tie_break_hashes. changes: changed_rows,
+    changed_index, number of excluded rows. widths: numbers of resources and of ports.
+    """
     rows, totals, summary = listed
     bound_rank, tie_break_hashes = bounds
     changed_rows, changed_index, excluded = changes

@@ -8,8 +8,9 @@ together, by types of counters (decision 43); their scores are in `compiled_coun
 
 For counters, pod profiles and cells see `counter_arrays.py`. A unit is a row or, if cells are
 evaluated, a cell. cell_set: the cell set that is evaluated, NO_CELLS if rows are evaluated.
-all_domains: int32[slot, unit]. group: int32[unit], normalization group. units: the number of units;
-arrays of `CounterArrays` that are per row or cell are cut to it.
+all_domains, soft_domains: int32[slot, unit], as `domains` and `soft_domains` of `CounterArrays`.
+group: int32[unit], normalization group. is_scored: bool[unit], whether its rows are scored. units:
+the number of units; arrays of `CounterArrays` that are per row or cell are cut to it.
 """
 
 from __future__ import annotations

@@ -44,10 +44,11 @@ class Cells(NamedTuple):
     each row is its own domain, the same counts. A *cell set* is the cells of one counter set for
     one index of static scores.
 
-    cell_set_of_class: int64[class], NO_CELLS if rows are evaluated. Per cell set: counter_set,
-    cell_count: int64[cell set]; is_full: bool[cell set], rows are evaluated from now on. cell_at:
-    int32[cell set, position]; last_move: int64[cell set, 2], the position whose row changed its
-    cell since the last decision (-1 for none), and its former cell.
+    cell_set_of_class: int64[class], NO_CELLS if rows are evaluated. Per cell set: counter_set, and
+    cell_count, its number of cells: int64[cell set]; is_full: bool[cell set], a cell could not be
+    added, so that rows are evaluated from then on. cell_at: int32[cell set, position]; last_move:
+    int64[cell set, 2], the position whose row changed its cell since the last decision (-1 for
+    none), and its former cell.
     Each counter of the set has a slot. count_begin: int64[cell set, slot], index of its first
     count; domains, soft_domains: int32[cell set, slot, cell], as those of rows; is_own_domain:
     bool[cell set, slot], whether each row is its own domain: each cell then has a count of its own.
@@ -167,7 +168,8 @@ class TermCounter:
 class ClassCounters:
     """The counters that some classes share, of which `pod_class` is one. scored_rows: None for all.
 
-    matches_itself: whether its pods match their own required affinity. additions_of: one function
+    matches_itself: whether its pods match their own required affinity. spread_weight,
+    affinity_weight: of the scores, 0 for no score. additions_of: one function
     per plugin: class of a placed pod → what the pod adds, as (index in `counters`, amount).
     """
 

@@ -72,9 +72,9 @@ class KernelClass:
 class SharedEvaluation:
     """Data shared by covered classes with one evaluation. index: of the evaluation, in arrays.
 
-    state_version: `Profile.state_version` of the first class when the kernel was built. lowering:
-    its plugins as data for compiled code. per_pod_filters: None if no filter of the class is called
-    before each of its pods.
+    first_class: one of these classes. state_version: its `Profile.state_version` when the kernel
+    was built. lowering: its plugins as data for compiled code. per_pod_filters: None if no filter
+    of the class is called before each of its pods.
     """
 
     index: int

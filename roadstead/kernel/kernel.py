@@ -86,6 +86,7 @@ class Kernel:
         # include, and the version of the plugins' state outside the table that its results include.
         self._node_versions = dict.fromkeys(range(len(coverage.evaluations)), table.node_version)
         self._state_versions = {each.index: each.state_version for each in coverage.evaluations}
+        # The covered classes, in the order of their index.
         self._by_index = list(self._covered.values())
         if self._by_index:
             self._lay_out(coverage, chooser)

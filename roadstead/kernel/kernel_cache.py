@@ -21,6 +21,7 @@ class KernelCache:
     """Keep the last kernel. A class is unchanged as long as its inputs are the same objects.
 
     _classes: those of the kernel. _repeated: signatures of those that several batches had.
+    _built_for: what the kernel depends on besides the classes.
     """
 
     def __init__(self) -> None:

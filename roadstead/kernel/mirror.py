@@ -24,6 +24,7 @@ class Mirror:
     ports_in_use: function of a table and rows → which of the host ports that pods of the kernel
     request are in use there (`RowArrays.ports_in_use`).
     has_inexact_amounts: whether an amount was copied for which compiled scores are not exact.
+    _version: the table's version up to which changes were copied.
     """
 
     def __init__(

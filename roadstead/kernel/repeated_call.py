@@ -28,7 +28,10 @@ class RepeatedCall(Generic[R]):
         self._entry: Callable[..., R] | None = None
 
     def call(self, before: tuple[object, ...], number: int, after: tuple[object, ...] = ()) -> R:
-        """Call the function with some arguments, a number, and more arguments."""
+        """Call the function with the arguments `before`, a number, and the arguments `after`.
+
+        The number may be another one at each call.
+        """
         arguments = before + after
         if self._entry is not None and all(map(is_, arguments, self._arguments)):
             return self._entry(*before, number, *after)

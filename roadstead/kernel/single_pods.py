@@ -39,7 +39,10 @@ class _Shape:
 
 
 class SinglePodKernel:
-    """Keep one kernel, for the shapes of the last pods."""
+    """Keep one kernel, for the shapes of the last pods.
+
+    _built_for: what the kernel depends on besides the classes.
+    """
 
     def __init__(self) -> None:
         self._kernel: Kernel | None = None

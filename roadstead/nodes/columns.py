@@ -44,7 +44,9 @@ def name_hashes(names: Sequence[str]) -> NDArray[np.uint64]:
 class Columns:
     """The dense columns of a node table: row i of every array is the same node.
 
-    Rows `size` and above are free.
+    Rows `size` and above are free. names: of the nodes. classes: the pod classes of this process.
+    allocatable_pods: int64[capacity]; pod_count: int64[capacity], pods on the node; unschedulable:
+        bool[capacity].
     allocatable, requested: int64[resource, capacity] in the units of `NodeFacts`.
     nonzero_requested: int64[2, capacity] (cpu in milli-CPU, memory in bytes).
     zone, taint_set, image_set, port_set: int32[capacity], codes of the interners zones, taint_sets,

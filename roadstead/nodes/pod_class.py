@@ -126,7 +126,10 @@ class PodClass:
 
 
 class PodClasses:
-    """The pod classes of this process: facts → PodClass, and the resource codes they share."""
+    """The pod classes of this process: facts → PodClass, and the resource codes they share.
+
+    pod_classes: by index. _shapes: the codes of shapes. _with_claims: results of `with_claims`.
+    """
 
     __slots__ = (
         "_by_id",

@@ -607,3 +607,34 @@ def test_a_failed_plugin_is_called_again_for_each_pod_of_the_class():
     del spy.answers["pre_score"]
     for _ in range(2):
         assert evaluation.update_scores(pre_score)[0] is SUCCESS
+
+
+class Load(FilterPlugin):
+    """A plugin that refuses every row, each time for another reason."""
+
+    name = "Load"
+    reads = Reads.ROW
+    calls = 0
+
+    def filter(self, state, pod, table):
+        self.calls += 1
+        refused = np.ones(len(table), dtype=np.bool_)
+        return FilterResult.refuse(refused, unschedulable(f"the load is {self.calls}"))
+
+
+def test_statuses_that_no_row_has_any_more_are_dropped(monkeypatch):
+    monkeypatch.setattr("roadstead.framework.evaluation.MAX_FORMER_STATUSES", 4)
+    table = table_of(node("n1"), node("n2"))
+    profile = profile_of({"filter": ["Load"]}, plugins=[Load])
+    placed = table.classes.pod_class(pod())
+    evaluation = evaluated(profile, pod(cpu=100), table)
+
+    lengths = []
+    for _ in range(20):
+        table.add_pod("n1", placed)
+        advance(evaluation)
+        lengths.append(len(evaluation.statuses))
+
+    assert max(lengths) <= 2 + 4 + 1
+    reasons = [evaluation.statuses[code - 1].reasons for code in evaluation.codes.tolist()]
+    assert reasons[0] == (f"the load is {profile.filter[0].calls}",)

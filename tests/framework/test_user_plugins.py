@@ -20,7 +20,6 @@ from roadstead.framework.user_plugins import (
     load_plugin_class,
     load_plugins,
     plugins_of_file,
-    points_of,
 )
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.plugins.node_name import NodeName
@@ -199,7 +198,6 @@ def test_a_per_node_class_is_adapted(mine):
 
     assert issubclass(kind, Plugin)
     assert extension_points(kind) == {"score"}
-    assert points_of({"Fixed": kind}) == {"Fixed": {"score"}}
 
 
 def test_plugins_are_found_in_a_folder_once_each(tmp_path):

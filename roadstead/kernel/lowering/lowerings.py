@@ -66,6 +66,7 @@ def why_not(profile: Profile, pod: PodClass) -> str:
 class ClassArrays(NamedTuple):
     """Requests of classes: arrays for the plugins that read only the row itself, and common ones.
 
+    fit, balanced, ports: of NodeResourcesFit, NodeResourcesBalancedAllocation and NodePorts.
     placed_requests: int64[class, k, 2], (resource, amount) that a placed pod adds to its row's
     `requested`. nonzero: int64[class, 2], what it adds to `nonzero`. affects: bool[placed class,
     class], see `affected_by`. static_index, evaluation_index: int64[class], index of its static
