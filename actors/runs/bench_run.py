@@ -20,7 +20,7 @@ from roadstead.bench import script as steps
 from roadstead.bench.metrics import Measurement, pods_since
 from roadstead.bench.process_usage import Usages, by_name, processor_spent
 from roadstead.bench.script import Script, Step, WaitMode
-from roadstead.bench.series import NodeSeries, PodColumns, PodSeries
+from roadstead.bench.series import NodeSeries, PodSeries, PodSeriesPart
 from roadstead.bench.tracking import SubmittedSeries, Tracker
 from roadstead.facts.wire import encode_facts
 from roadstead.run import Progress
@@ -391,6 +391,6 @@ def _messages(series: PodSeries) -> Iterator[PodList]:
         yield _message(series.part(start, start + PODS_PER_MESSAGE))
 
 
-def _message(columns: PodColumns) -> PodList:
+def _message(columns: PodSeriesPart) -> PodList:
     classes = tuple(encode_facts(facts) for facts in columns.classes)
     return PodList(classes, columns.uids, columns.names, columns.class_of)

@@ -41,7 +41,7 @@ class NodeSeries:
 
 
 @dataclass(frozen=True, slots=True)
-class PodColumns:
+class PodSeriesPart:
     """Pods of one namespace as columns: `class_of[i]` points into `classes`."""
 
     classes: tuple[PodFacts, ...]
@@ -71,7 +71,7 @@ class PodSeries:
     # By UID; filled at first use, and only for given names.
     _index_of: dict[str, int] = field(default_factory=dict)
 
-    def part(self, start: int, stop: int) -> PodColumns:
+    def part(self, start: int, stop: int) -> PodSeriesPart:
         """The pods from index `start` up to `stop`."""
         indices = range(start, min(stop, self.count))
         names = self.names[start:stop] or tuple(
@@ -80,7 +80,7 @@ class PodSeries:
         uids = self.uids[start:stop] or tuple([f"{self.namespace}/{name}" for name in names])
         if self.make_class is not None:
             classes = tuple(map(self.make_class, indices))
-            return PodColumns(classes, uids, names, tuple(range(len(classes))))
+            return PodSeriesPart(classes, uids, names, tuple(range(len(classes))))
         if self.class_of is not None:
             column = tuple(self.class_of[start:stop].tolist())
             return _only_used(self.classes, uids, names, column)
@@ -108,14 +108,14 @@ def _only_used(
     uids: tuple[str, ...],
     names: tuple[str, ...],
     column: tuple[int, ...],
-) -> PodColumns:
+) -> PodSeriesPart:
     """Return the columns with only the classes that the pods use, so that no others are sent.
 
     column: the class of each pod, as an index into `classes`.
     """
     used = dict.fromkeys(column)
     if len(used) == len(classes):
-        return PodColumns(classes, uids, names, column)
+        return PodSeriesPart(classes, uids, names, column)
     new_index = {old: new for new, old in enumerate(used)}
-    kept = tuple(classes[old] for old in used)
-    return PodColumns(kept, uids, names, tuple(new_index[old] for old in column))
+    used_classes = tuple(classes[old] for old in used)
+    return PodSeriesPart(used_classes, uids, names, tuple(new_index[old] for old in column))
