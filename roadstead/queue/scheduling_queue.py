@@ -216,7 +216,10 @@ class SchedulingQueue:
         bound: UIDs. returned: pods that return to the queue. pending_reasons: why pods are pending.
         evicted: pods that were deleted at `revision`.
         """
-        self._reasons.record(pending_reasons)
+        # A pod may have been deleted before the report was received: its records would stay
+        # forever.
+        facts_of = self.core.facts_of
+        self._reasons.record(each for each in pending_reasons if facts_of(each.uid) is not None)
         if bound:
             self._remove_bound(lease_id, bound, now_s)
         if returned:
@@ -224,6 +227,9 @@ class SchedulingQueue:
             # Before the core applies the reports, which replace the nominations.
             superseded = self.nominations.superseded_by(requeues)
             answer = self.core.requeue(lease_id, requeues, now_s)
+            for uid in answer.stale:
+                if facts_of(uid) is None:
+                    self._retries.forget(uid)
             self.nominations.note_stale(returned, answer.stale)
             superseded = {uid: superseded[uid] for uid in answer.applied if uid in superseded}
             # The resources reserved by their former nominations are free for other pods.

@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass
 from roadstead.report.json_value import Json
 
 CONFLICTS = frozenset({"constraint", "version", "transaction", "unknown_node"})
-"""The binder's causes of refusal that mean that the state had changed since it was read."""
+"""The binder's causes of refusal (`RejectCause`) that mean that the state had changed since the
+scheduler read it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
+from roadstead.protocol.errors import printable
 from roadstead.report.concurrency import Concurrency
 from roadstead.report.text_table import Cells, Column, print_table, text_column
 from roadstead.report.units import human_bytes, percent
@@ -33,7 +34,7 @@ def print_schedulers(console: Console, concurrency: Concurrency) -> None:
     figures = ("busy", "decided", "bound", "conflicts", "retries", "passed on")
     rows: list[Cells] = [
         [
-            f"{each.name} {each.profile}".rstrip(),
+            printable(f"{each.name} {each.profile}".rstrip()),
             percent(each.busyness),
             f"{each.decided:,}",
             f"{each.bound:,}",

@@ -1,4 +1,9 @@
-"""The parts of an explanation that terminal and page share: headline, ranks, scores, refusals."""
+"""The parts of an explanation that terminal and page share: headline, ranks, scores, refusals.
+
+An `Explanation` (`roadstead.cycle.explain`) has the names of all nodes; the feasible ones as
+indices into `names`; scores and totals of the feasible nodes, in their order; and the names of the
+best.
+"""
 
 from __future__ import annotations
 
@@ -85,6 +90,7 @@ def _best(explanation: Explanation) -> str:
     best = explanation.best
     if explanation.nominated:
         return f"{best[0]} is chosen: it is nominated, and other nodes are not compared"
+    # Scoring failed; the attempt did not, so there is only one feasible node.
     if explanation.score_error:
         return f"{best[0]} is chosen: it is the only feasible node, and needs no score"
     if len(best) == 1:

@@ -1,7 +1,4 @@
-"""Metrics of one scheduler's decisions and binds, for its status and the summary of the run.
-
-A job is the pods of one gang or one controller, or a pod without either (`roadstead.cycle.jobs`).
-"""
+"""Metrics of one scheduler's decisions and binds, for its status and the summary of the run."""
 
 from __future__ import annotations
 

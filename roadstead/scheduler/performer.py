@@ -33,6 +33,7 @@ from roadstead.attempts.commands import (
 from roadstead.attempts.core import AttemptsCore
 from roadstead.attempts.pods import Attempt, BindOutcome, BindResult
 from roadstead.binder.answers import BindAnswers
+from roadstead.binder.pods import RejectCause
 from roadstead.cache.answers import CacheAnswer
 from roadstead.config.settings import Settings
 from roadstead.cycle.jobs import job_of
@@ -58,16 +59,16 @@ from roadstead.scheduler.volumes import SchedulerVolumes
 
 _OUTCOMES = {
     "": BindOutcome.BOUND,
-    "constraint": BindOutcome.CONFLICT,
-    "unknown_node": BindOutcome.CONFLICT,
-    "version": BindOutcome.CONFLICT,
-    "transaction": BindOutcome.CONFLICT,
-    "expired": BindOutcome.CONFLICT,
-    "changed": BindOutcome.CONFLICT,
+    RejectCause.CONSTRAINT: BindOutcome.CONFLICT,
+    RejectCause.UNKNOWN_NODE: BindOutcome.CONFLICT,
+    RejectCause.VERSION: BindOutcome.CONFLICT,
+    RejectCause.TRANSACTION: BindOutcome.CONFLICT,
+    RejectCause.EXPIRED: BindOutcome.CONFLICT,
+    RejectCause.CHANGED: BindOutcome.CONFLICT,
     # Too many of the binder's commits wait for their flush, which does not concern this pod.
-    "busy": BindOutcome.CONFLICT,
-    "already_bound": BindOutcome.BOUND_ELSEWHERE,
-    "deleted": BindOutcome.GONE,
+    RejectCause.BUSY: BindOutcome.CONFLICT,
+    RejectCause.ALREADY_BOUND: BindOutcome.BOUND_ELSEWHERE,
+    RejectCause.DELETED: BindOutcome.GONE,
 }
 """Outcome of an attempt by the binder's cause; after any other cause the attempt has failed."""
 
@@ -257,7 +258,7 @@ def _bind_results(answer: BindAnswers) -> list[BindResult]:
     for index, cause, reasons, _ in answer.refused:
         outcome = _OUTCOMES.get(cause, BindOutcome.FAILED)
         # A failure has upstream's text; any other refusal is explained by its cause.
-        texts = reasons if cause == "failed" else (cause, *reasons)
+        texts = reasons if cause == RejectCause.FAILED else (cause, *reasons)
         results[index] = BindResult(answer.tokens[index], outcome, "", ", ".join(texts))
     return results
 

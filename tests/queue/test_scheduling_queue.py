@@ -9,6 +9,7 @@ from roadstead.facts.pod import GroupMembership, PodIdentity
 from roadstead.queue import QueueState
 from roadstead.queue.nominator import MAX_GONE
 from roadstead.queue.reports import PendingReason, ReturnedPod
+from roadstead.queue.retries import MAX_FAILURES
 from roadstead.run import RunPlan
 from roadstead.run_parts import build_queue
 from tests.builders import pod
@@ -22,9 +23,9 @@ class World:
     def __init__(self, config=None):
         self.queue = build_queue(RunPlan(Settings(), "" if config is None else json.dumps(config)))
 
-    def submit(self, *names, facts=None):
+    def submit(self, *names, facts=None, revision=0):
         pods = [(PodIdentity(name, "default", name), facts or pod()) for name in names]
-        end_of(self.queue.submit(pods, 0.0))
+        end_of(self.queue.submit(pods, 0.0, revision))
 
     def lease(self, now_s=0.0, owner="s"):
         return self.queue.lease(owner, 1, 10_000, now_s)
@@ -32,6 +33,12 @@ class World:
     def note(self, name, message="0/1 nodes are available."):
         reason = PendingReason(name, f"default/{name}", message, (), ())
         end_of(self.queue.report(0, (), (), (reason,), (), 0.0))
+
+    def delete(self, name, revision):
+        self.queue.remove_deleted([(PodIdentity(name, "default", name), pod())], 0.0, revision)
+
+    def fail(self, lease_id, name):
+        end_of(self.queue.report(lease_id, (), (ReturnedPod(name, "error", ()),), (), (), 0.0))
 
     def end_owner(self, epoch, **nodes):
         end_of(self.queue.end_owner("s", epoch, nodes, 0.0))
@@ -82,6 +89,32 @@ def test_no_reason_is_kept_of_a_pod_that_ended_with_its_scheduler():
 
     assert world.queue.core.state_of("a") is QueueState.DONE
     assert world.messages() == {"b": "has not been tried yet"}
+
+
+def test_a_late_report_on_a_deleted_pod_leaves_no_reason():
+    world = World()
+    world.submit("a", revision=1)
+    world.lease()
+    world.delete("a", revision=2)
+
+    world.note("a")
+    world.submit("a", revision=3)
+
+    assert world.messages() == {"a": "has not been tried yet"}
+
+
+def test_late_failures_of_a_deleted_pod_do_not_count():
+    world = World()
+    world.submit("a", revision=1)
+    batch = world.lease()
+    world.delete("a", revision=2)
+
+    world.fail(batch.lease_id, "a")
+    world.submit("a", revision=3)
+    for attempt in range(1, MAX_FAILURES):
+        world.fail(world.lease(attempt * LONG_S).lease_id, "a")
+
+    assert world.queue.core.state_of("a") is QueueState.BACKOFF
 
 
 def test_events_of_freed_pods_have_the_order_of_the_report(monkeypatch):

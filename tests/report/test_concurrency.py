@@ -109,6 +109,15 @@ def test_the_terminal_shows_one_scheduler_or_many(result):
     assert "and 4 more schedulers" in shown(replace(result, concurrency=many))
 
 
+def test_control_characters_of_a_profiles_name_do_not_reach_the_terminal(result):
+    hostile = Concurrency("shared", "fit", "incremental", (work(profile="web\x1b[2J"),))
+
+    text = shown(replace(result, concurrency=hostile))
+
+    assert "\x1b[2J" not in text
+    assert r"web\x1b[2J" in text
+
+
 @pytest.mark.parametrize("name", ["run.json", "summary.json"])
 def test_files_of_a_run_contain_the_figures_of_its_schedulers(result, tmp_path, name):
     write_output(tmp_path / "out", replace(result, concurrency=SHARED))

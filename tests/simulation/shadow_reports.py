@@ -176,9 +176,11 @@ class ShadowReports:
     def _report(self, original):
         def report(lease_id, done, given_back, notes, gone, now_s, revision=0):
             gone = list(gone)
-            self._notes |= {note.uid: note for note in notes}
             for note in notes:
-                self._gates.pop(note.uid, None)
+                # A pod that was deleted before its report arrived leaves no note.
+                if self._core.facts_of(note.uid) is not None:
+                    self._notes[note.uid] = note
+                    self._gates.pop(note.uid, None)
             self._back, self._wakened, self._events = given_back, [], []
             if given_back:
                 back = [self._given_back(lease_id, each) for each in given_back]
@@ -229,6 +231,10 @@ class ShadowReports:
     def _core_requeue(self, answer, *_):
         """Resources of nominated and returned pods are free: other pods may fit."""
         self._same("asks for pods that nobody gives back", not self._back, False)
+        for uid in answer.stale:
+            if self._core.facts_of(uid) is None:
+                for what in ("races", "failures"):
+                    self._attempts.pop((what, uid), None)
         is_worn = self._gangs.freed(self._back)
         gone = self._queue._events.unassigned
         lost = [self._losing[uid] for uid in answer.applied if uid in self._losing]
