@@ -117,5 +117,5 @@ def _only_used(
     if len(used) == len(classes):
         return PodSeriesPart(classes, uids, names, column)
     new_index = {old: new for new, old in enumerate(used)}
-    kept = tuple(classes[old] for old in used)
-    return PodSeriesPart(kept, uids, names, tuple(new_index[old] for old in column))
+    used_classes = tuple(classes[old] for old in used)
+    return PodSeriesPart(used_classes, uids, names, tuple(new_index[old] for old in column))

@@ -144,8 +144,12 @@ class Table:
     def port_sets(self) -> list[PortSet]:
         return self.columns.port_sets.values
 
+    def label_values(self, key: str) -> CodeInterner[str]:
+        """Return the values of a label, with their codes in `label_codes`."""
+        return self.columns.label(key).values
+
     def label_codes(self, key: str) -> I32:
-        """Return the codes of a label key, -1 if the node lacks it: int32[row]."""
+        """Return the code of each node's value of a label: int32[row], -1 if the node lacks it."""
         return self._shown(self.columns.label(key).codes)
 
     def match(self, requirement: Requirement) -> Bools:

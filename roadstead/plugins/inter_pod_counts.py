@@ -180,11 +180,6 @@ class InterPodCounts:
         return vectors
 
 
-def values_and_codes(table: Table, key: str) -> tuple[CodeInterner[str], I32]:
-    """Return a label key's values and each row's code: int32[row], -1 if the node lacks it."""
-    return table.columns.label(key).values, table.label_codes(key)
-
-
 def by_topology(table: Table, vectors: Mapping[CounterKey, I64], family: Family) -> ByTopology:
     """Return the sums of a family by topology key and value, without zeros."""
     result = {}

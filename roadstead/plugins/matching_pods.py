@@ -27,11 +27,6 @@ MAX_SELECTORS = 256
 """Selectors per table whose counts are cached; the least recently used is dropped."""
 
 
-def label_codes(table: Table, key: str) -> I32:
-    """Return the codes of a label key: int32[row], -1 if a node lacks it."""
-    return table.label_codes(key)
-
-
 def with_all_keys(spreads: Iterable[Spread], table: Table) -> Bools:
     """Return which rows have the topology key of every constraint: bool[row]."""
     rows = np.ones(len(table), dtype=np.bool_)
