@@ -65,8 +65,8 @@ class _Budget:
         ):
             return min_available.count
         expected = self._expected(now_us)
-        # As upstream, only controllers with replicas have an expected number of pods: without one,
-        # a percentage cannot be resolved.
+        # As upstream, only controllers with replicas have an expected number of pods. Without one,
+        # maxUnavailable and percentages allow no disruption.
         if not expected or (max_unavailable is None and min_available is None):
             return None
         if max_unavailable is not None:
