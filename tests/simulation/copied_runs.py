@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 
-from roadstead.actors.interface import NOBODY, NoNodeError, decode_reply
+from roadstead.actors.interface import UNFENCED, NoNodeError, decode_reply
 from roadstead.actors.messages import BIND, BindBatch, pod_list
 from roadstead.actors.names import BINDER, CACHE, JOURNAL_COPY, QUEUE
 from roadstead.actors.runs.client import Client
@@ -250,7 +250,7 @@ async def _haunted(runtime):
                 pods_of_it = pod_list([(identity_of(pod.uid, pod.key), pod.facts)])
                 token = f"ghost/{pod.uid}/{node}"
                 batch = BindBatch("scheduler-0", 99, pods_of_it, (node,), (token,))
-                life.handle(NOBODY.envelope(BIND.name, batch), replies.append)
+                life.handle(UNFENCED.envelope(BIND.name, batch), replies.append)
         await asyncio.sleep(GHOST_S)
         for reply in replies:
             with suppress(RoadsteadError):

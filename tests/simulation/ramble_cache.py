@@ -13,7 +13,7 @@ from unittest.mock import patch
 from roadstead import run_parts
 from roadstead.actors.cache import actor as cache_actor
 from roadstead.actors.cache import encoding, recovery
-from roadstead.actors.interface import NOBODY, NOTHING
+from roadstead.actors.interface import NOTHING, UNFENCED
 from roadstead.actors.messages import (
     APPLY,
     AssumeBatch,
@@ -90,7 +90,7 @@ class _Others:
     def __init__(self, ramble):
         self._ramble = ramble
 
-    def find(self, name, stamp=NOBODY):
+    def find(self, name, stamp=UNFENCED):
         return _Other(name, self._ramble)
 
 

@@ -13,7 +13,7 @@ from unittest.mock import patch
 
 from roadstead.actors.cache import refill, stream
 from roadstead.actors.cache.actor import CacheActor
-from roadstead.actors.interface import NOBODY, NOTHING, DeadlineError, clock_s
+from roadstead.actors.interface import NOTHING, UNFENCED, DeadlineError, clock_s
 from roadstead.actors.messages import APPLY, ChangesApplied, node_batch
 from roadstead.actors.messages.changes import NodeNames
 from roadstead.actors.messages.recovery import RESTORE, Restream
@@ -146,7 +146,7 @@ class _Directory:
     def __init__(self, followers):
         self._followers = followers
 
-    def find(self, name, stamp=NOBODY):
+    def find(self, name, stamp=UNFENCED):
         return self._followers[name]
 
 
