@@ -17,7 +17,7 @@ from roadstead.protocol.errors import IllegalTransitionError
 from roadstead.transitions import Event, Moved, State, Stateful, TransitionTable
 
 RecordT = TypeVar("RecordT", bound=Stateful[Any])
-"""What a core keeps of a pod, with the state and history of the pod."""
+"""What a core keeps of a pod, with its state and history (its last transitions, for errors)."""
 
 Value = TypeVar("Value")
 """Any value that is kept by UID."""

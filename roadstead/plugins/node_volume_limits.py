@@ -3,7 +3,8 @@
 A volume counts once per node, however many pods share it; VolumeAttachments count with the pods'
 volumes. In-tree volumes count for the CSI driver that replaced their plugin (EBS, GCE PD, Azure
 disk, Cinder; Portworx if it is migrated on the node). An unbound claim counts as a volume of the
-provisioner of its storage class.
+provisioner of its storage class. A pod's volume is attachable if it may count: a claim, or an
+in-tree volume with such a driver.
 
     attached + new > limit    refuses, for any driver of the pod's new volumes
 
@@ -66,7 +67,7 @@ from roadstead.storage.claims import CLAIM, ClaimError, claim_keys, unbound_keys
 
 _EXCEEDED = unschedulable("node(s) exceed max volume count")
 MIN_CACHED_ROWS = 64
-"""For smaller tables nothing is cached, so that they do not replace the two large ones."""
+"""For smaller tables nothing is cached: they would replace the two large tables in the cache."""
 
 
 class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
@@ -103,8 +104,8 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     ) -> Bools | Status:
         """Return which rows would exceed a limit: bool[rows]; or one status if a claim is unusable.
 
-        csi_node: lists the in-tree plugins that are migrated on these rows, or None
-        (`AttachedVolumes.row_groups`).
+        csi_node: has only the in-tree plugins that are migrated on these rows; None: nodes without
+        a CSINode.
         """
         try:
             new = by_driver(attachables(self._storage, pod, csi_node, is_new=True))

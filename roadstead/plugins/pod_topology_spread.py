@@ -12,7 +12,8 @@ with a minimum of 0 if there are fewer than minDomains domains. Soft constraints
 
 The domains are those of feasible nodes, the counts those of all nodes; for the hostname key the
 count is the node's own and the domains are the feasible nodes. A node without a topology key is
-not scored (IGNORED, normalized to 0), except with the system's default constraints.
+not scored (IGNORED, normalized to 0), except with the system's default constraints. Counts leave
+out terminating pods and pods of other namespaces.
 
 Upstream: pkg/scheduler/framework/plugins/podtopologyspread/{plugin,filtering,scoring}.go.
 """
@@ -108,8 +109,8 @@ class SpreadCounts:
     """Input of the scores of soft constraints, per constraint.
 
     weights: ln(domains + 2): with more domains there are fewer pods in each, so each weighs more.
-    pods: matching pods by topology value on all nodes that count, without zeros; empty for the
-    hostname key.
+    pods: number of matching pods by topology value, on the nodes that the constraint's inclusion
+    policies include, without zeros; empty for the hostname key.
     """
 
     weights: tuple[float, ...]
@@ -153,6 +154,7 @@ class PodTopologySpread(
             return PreFilterResult(error(text + spread.hard_error))
         if not spread.hard:
             return PreFilterResult(SKIP)
+        # Per constraint: the rows that its inclusion policies include.
         rows = included(pod.facts, spread.hard, table, with_all_keys(spread.hard, table))
         counts = tuple(
             self._count_by_domain(pod, each, table, counted)
@@ -317,8 +319,8 @@ class PodTopologySpread(
     ) -> QueueingHint:
         """Queue if a node with all topology keys was added or deleted, or changed its domains.
 
-        Also if such a node's taints changed, or if a node gained or lost its last missing key.
-        HintError if a selector does not parse.
+        Also if such a node's taints changed, or if a changed node has all keys only now or only had
+        them before. HintError if a selector does not parse.
         """
         keys = {each.topology_key for each in self._hard(pod)}
         old, new = change.old, change.new
@@ -351,7 +353,7 @@ class PodTopologySpread(
 def _with_highest(
     pod: PodClass, hard: Sequence[Spread], counts: tuple[dict[str, int], ...]
 ) -> DomainCounts:
-    """Return the counts with the highest ones that admit the pod."""
+    """Return the counts, and for each constraint the highest count that admits the pod."""
     pairs = zip(hard, counts, strict=True)
     return DomainCounts(counts, tuple(_highest(pod, each, counted) for each, counted in pairs))
 

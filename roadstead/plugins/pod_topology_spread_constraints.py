@@ -39,7 +39,7 @@ class Spread:
     honors_taints: bool
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether the selector matches a pod with these labels (in the right namespace)."""
+        """Whether the selector matches these labels, of a pod in the constraint's namespace."""
         return self.selector is not None and self.selector.matches(labels)
 
 
@@ -91,6 +91,7 @@ class SpreadSource:
         self._services: dict[str, list[LabelSelector]] = {}
         # By the owner's (API version, kind), namespace and name.
         self._owners: dict[tuple[tuple[str, str], str, str], LabelSelector] = {}
+        # Services and the three kinds of controllers.
         for each in cluster.selecting:
             if each.selector is None:
                 continue

@@ -6,9 +6,10 @@ node: the node of the first pod in the namespace with all of this pod's labels. 
 reference node lacks is not required.
 
 Score, for the preferred labels (antiAffinityLabelsPreference); count(value) is the number of the
-service's pods on feasible nodes with that value, n their number on all feasible nodes:
+service's pods on feasible nodes with that value, n their number on all feasible nodes, k the number
+of preferred labels:
 
-    score = int(sum over the preferred labels of 100 * (n - count(value)) / n / their number)
+    score = int(sum over the preferred labels of 100 * (n - count(value)) / n / k)
 
 with 100 for each label when n is 0, and 0 for a label that the node lacks. Upstream computes this
 in NormalizeScore; here Score does, which can read the nodes' labels. Upstream's first pod is the
@@ -87,7 +88,7 @@ def _first_two(nodes: Iterable[MatchingNode]) -> FirstNodes:
 class ServicePods:
     """Pods of the service on feasible nodes.
 
-    by_value: for each preferred label, their number by its value; values without pods are left out.
+    by_value: for each preferred label, label value → number of these pods, without zeros.
     """
 
     total: int
@@ -116,6 +117,7 @@ class ServiceAffinity(
         for each in handle.cluster.selecting:
             if each.kind == "Service" and each.selector is not None:
                 self._services.setdefault(each.namespace, []).append(each.selector)
+        # The reference node may be that of a terminating pod; scores do not count such pods.
         self._matching_all_labels = MatchingPods(terminating=True)
         self._of_service = MatchingPods()
 

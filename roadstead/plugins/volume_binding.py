@@ -1,7 +1,7 @@
 """VolumeBinding: a node must reach the volumes of the pod's claims, or allow to provision them.
 
-PreFilter: every claim must exist and be usable, and be bound unless its class is
-WaitForFirstConsumer; a pod without claims is skipped.
+PreFilter: every claim must exist, must not be lost or terminating, and must be bound unless its
+class is WaitForFirstConsumer; a pod without claims is skipped.
 Filter; the status has all reasons of a node:
     bound claims      the node reaches their volumes (node affinity)
     waiting claims    there is a volume for each unbound claim, or one can be provisioned: the

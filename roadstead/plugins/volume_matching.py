@@ -181,6 +181,7 @@ class VolumeMatching:
         members: (index of a volume, its value). chosen: updated where a member comes first.
         """
         values, codes = self._table.label_values(key), self._table.label_codes(key)
+        # -1 for a value that no node has; rows without the label, also -1, are left out below.
         code_of = [values.find(value) for _, value in members]
         # The volumes, sorted by the code of the value that each requires.
         required = np.array(code_of, dtype=np.int64)

@@ -64,8 +64,8 @@ class ClaimUses:
     """The ReadWriteOncePod claims of a pod that are in use.
 
     in_use: their sorted names. moved: uses by pods that were added (`with_pods_moved`), less those
-    of removed pods. As upstream, a claim in use counts once, even if several pods use it, while
-    each added or removed use counts.
+    of removed pods. As upstream: `in_use` counts a claim once, even if several pods use it; `moved`
+    counts each use.
     """
 
     in_use: tuple[str, ...]

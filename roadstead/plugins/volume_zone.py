@@ -1,7 +1,7 @@
 """VolumeZone: nodes must have the zone and region labels of the pod's bound volumes.
 
-PreFilter: collects the labels of the volumes of all claims; skips a pod without any, and an unbound
-claim whose class is WaitForFirstConsumer.
+PreFilter: collects these labels of the volumes of all claims, except unbound claims whose class is
+WaitForFirstConsumer; a pod for which no label is found is skipped.
 Filter: a node without any zone or region label passes; other nodes must have every such label of
 every volume (or, for a beta label, its newer name). The node's value must be one of those that the
 volume's label joins, as in `a__b`.
@@ -62,7 +62,7 @@ _ADD_OR_UPDATE = ActionType.ADD | ActionType.UPDATE
 
 class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     name = "VolumeZone"
-    # And claims and volumes: `state_version` changes with those of the pod.
+    # It also reads the pod's claims and volumes, whose changes change `state_version`.
     reads = Reads.NODE
     shares_by_shape = True
 

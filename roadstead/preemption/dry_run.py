@@ -52,9 +52,10 @@ ROWS_PER_STEP = 128
 def dry_run(
     evaluation: Evaluation, request: DryRun, budgets: Sequence[DisruptionBudget]
 ) -> DryRunResult:
-    """Try rows in the order of `request` until it has enough candidates (`are_enough`).
+    """Try rows until there are enough candidates: `request.size`, one of them without violations.
 
-    evaluation: of the preemptor's class; it must be up to date.
+    evaluation: of the preemptor's class; it must be up to date. The rows are in pseudorandom order,
+    determined by `request.pod_hash`, or in the order of their names if that is None.
     """
     if _waits_for_victims(evaluation):
         return DryRunResult(waits=True)
@@ -69,7 +70,8 @@ def dry_run(
     for start in range(0, len(rows), ROWS_PER_STEP):
         outcome.add(_results_of(evaluation, rows[start : start + ROWS_PER_STEP], budgets))
         # `shortlist` would drop all candidates of later rows.
-        if are_enough(len(outcome.candidates) - outcome.violating, outcome.violating, request.size):
+        clean = len(outcome.candidates) - outcome.violating
+        if are_enough(clean, outcome.violating, request.size):
             break
     return outcome.result(request.size)
 
@@ -101,7 +103,7 @@ class _Outcome:
         counts = Counter(reason for each in self.refused for reason in each.reasons)
         errors = {each.error for each in self.refused if each.error}
         reasons = tuple(sorted(counts.items()))
-        return DryRunResult((), len(self.refused), reasons, errors=tuple(sorted(errors)))
+        return DryRunResult(nodes=len(self.refused), reasons=reasons, errors=tuple(sorted(errors)))
 
 
 def _waits_for_victims(evaluation: Evaluation) -> bool:
@@ -143,7 +145,7 @@ def _lower_priority_pods(table: NodeTable, row: int, priority: int) -> list[Resi
             lower.append(pod)
     for pod_class, count in unnamed.items():
         if pod_class.facts.priority < priority:
-            lower += [Resident("", "", None, pod_class)] * count
+            lower += [Resident(uid="", key="", started_s=None, pod_class=pod_class)] * count
     return lower
 
 
