@@ -59,7 +59,10 @@ class PodHeap(Generic[EventT]):
         self.heap.remove_all([each.uid for each in entries])
 
     def hide(self, entry: PodEntry[EventT]) -> None:
-        """Hide an entry from the order until `show`; it stays in this container."""
+        """Hide an entry from the order until `show`; it stays in this container.
+
+        Used while a lease is filled, for pods whose gang is leased to another scheduler.
+        """
         self.heap.remove(entry.uid)
 
     def show(self, entry: PodEntry[EventT]) -> None:

@@ -38,7 +38,7 @@ from roadstead.queue.queue_store import QueueStore
 from roadstead.queue.requeueing import Requeueing
 
 PodPredicate = Callable[[PodIdentity, PodFacts], bool]
-"""Which waiting pods events may move."""
+"""Whether an event may move a waiting pod."""
 
 _REPORTED_EVENT = {
     RequeueReason.CONFLICT: QueueEvent.CONFLICT,
@@ -129,6 +129,7 @@ class QueueCore(Generic[EventT]):
         for entries in self._lease_order.picks(owner, max_pods, profile):
             lease = lease or self._store.in_flight.begin(owner, epoch, deadline_s)
             pods += self._lease_pods(entries, lease)
+        # Pods that are being deleted move on to GATED; schedulers do not receive them.
         pods = self._requeueing.skip_deleting(pods, now_s)
         lease_id = lease.lease_id if lease is not None and pods else 0
         return LeaseBatch(lease_id, owner, epoch, deadline_s, tuple(pods))
@@ -150,6 +151,7 @@ class QueueCore(Generic[EventT]):
         lease = self._find_lease(lease_id)
         if lease is None:
             return LeaseAnswer(stale=tuple(uids))
+        # `todo`: the pods for which this is the first report of the lease.
         todo, answer = self._store.split_report(lease, [(uid, QueueEvent.FINISH) for uid in uids])
         self._store.apply_all(todo, QueueEvent.FINISH)
         lease.closed |= dict.fromkeys(answer.applied, QueueEvent.FINISH)
@@ -254,7 +256,7 @@ class QueueCore(Generic[EventT]):
     def activate(self, uids: Iterable[str], now_s: float) -> tuple[str, ...]:
         """Move pods to activeQ regardless of backoff (upstream's Activate); return their UIDs.
 
-        A pod in flight is retried if it is rejected.
+        A pod in flight is retried if it is rejected: None, its own event, stands for "any event".
         """
         moved: list[str] = []
         for uid in uids:

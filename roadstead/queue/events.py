@@ -40,8 +40,8 @@ Equal events are one object, so that hints evaluate each once.
 class PodEvents:
     """Events of pods: one object for each cluster event and class of pods.
 
-    claims: device claims. When a pod that uses one is assigned or leaves, the claim changes, too,
-    which is another event.
+    claims: device claims. When a pod that uses one is assigned to a node or leaves it, there is an
+    event of the claim, too.
     """
 
     def __init__(self, claims: Iterable[DeviceClaimFacts] = ()) -> None:
@@ -68,7 +68,7 @@ class PodEvents:
     def unassigned(
         self, pods: Iterable[PodFacts], *, spares_gangs: bool = False
     ) -> list[OccurredEvent]:
-        """Return the events of pods that left nodes or lost assumptions; one for each class.
+        """Return the events of pods that left nodes, or are no longer assumed; one for each class.
 
         spares_gangs: the events do not move pods of gangs.
         """
@@ -100,6 +100,7 @@ class PodEvents:
         One is enough: it moves the same pods as the events of all claims.
         """
         for claim, _ in self._claims_of(pods):
+            # Hints read only that the claim was allocated, not the devices.
             before = replace(claim, allocation=Allocation())
             after = replace(claim, allocation=None)
             yield self._event_of_claim("", before, after, spares_gangs=spares_gangs)

@@ -3,8 +3,11 @@
 A scheduler sends a nomination to the cache before it reports it to the queue. If the report is
 stale, because the lease had ended, the cache has a nomination that the queue does not have: the
 queue sends the correct one. If the pod is leased again at that time, the correction is sent when it
-returns, as the scheduler may send another nomination first. What the cache did not acknowledge is
-sent again with these corrections.
+returns, as the scheduler may send another nomination first. Nominations that the cache did not
+acknowledge are sent again with these corrections.
+
+A nomination reserves resources on its node. When it ends, the events are those of a pod that left
+the node.
 """
 
 from __future__ import annotations
@@ -81,8 +84,9 @@ class QueueNominations:
     def send_changes(self) -> QueueSteps[None]:
         """Send the nominations that ended or took effect.
 
-        A nomination ends when another pod preempts (the cache may have received the two in another
-        order) or when the pod is gated; it takes effect again when the pod is no longer gated.
+        A nomination ends when a pod of higher priority preempts on that node or when the pod is
+        gated; it takes effect again when the pod is no longer gated. (The cache also ends
+        nominations by preemption, but may receive the nominations in another order.)
         """
         # Repeated, since the events may gate other pods, whose nominations then end as well.
         while cleared := self._core.pop_cleared():
@@ -98,7 +102,11 @@ class QueueNominations:
     def _send(
         self, pods: Sequence[Pod], nodes: Sequence[str], *, at_cache: Sequence[str]
     ) -> QueueSteps[float]:
-        """Send nominations; if that fails, record those that the cache has, to be corrected."""
+        """Send nominations; if that fails, record that the cache still has those of `at_cache`.
+
+        at_cache: for each pod, the node of its nomination at the cache before this call; "" for
+        none.
+        """
         try:
             return (yield from send_nominations(pods, nodes))
         except Exception:

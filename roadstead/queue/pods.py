@@ -67,7 +67,7 @@ class QueueSettings:
     lease_s: from the lease of pods, or its renewal, to its end. backoff_window_s: backoffs end at
     multiples of it, so that the pods of one window return in the order of QueueSort
     (backoffQOrderingWindowDuration). unschedulable_max_s: how long a pod waits in unschedulablePods
-    without an event. max_in_flight_events: of the log that pods in flight share.
+    without an event. max_in_flight_events: length of the log of events for the pods in flight.
     max_done_remembered: UIDs of DONE pods that are stored to recognize late copies of `add`.
     max_bypasses: how often pods that are tried again may bypass a pod in activeQ; see
     `roadstead.queue.lease_order`. by_profile: a lease may be restricted to the pods of one profile.

@@ -97,7 +97,11 @@ class QueueStore(Generic[EventT]):
         self.max_pods = settings.max_pods
         # With the last DONE pods, so that a late copy of an `add` does not add them again.
         self.pods: PodStore[PodEntry[EventT], QueueState, QueueEvent] = PodStore(
-            TABLE, _S.NEW, QUEUED, {_S.DONE}, settings.max_done_remembered
+            TABLE,
+            unknown=_S.NEW,
+            present_in=QUEUED,
+            ended_in={_S.DONE},
+            max_ended=settings.max_done_remembered,
         )
         sort_key: CachedSortKey[EventT] = CachedSortKey(sort)
         heap = ProfileHeaps[EventT] if settings.by_profile else LazyHeap[PodEntry[EventT]]
@@ -186,7 +190,10 @@ class QueueStore(Generic[EventT]):
         )
 
     def validate(self) -> None:
-        """Check that every accepted pod is in exactly one container, that of its state (I4)."""
+        """Check that every accepted pod is in exactly one container, that of its state.
+
+        This is invariant I4 of docs/invariants.md.
+        """
         self._validate_containers()
         self._validate_leases()
         self.pods.validate()

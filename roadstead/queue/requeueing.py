@@ -50,7 +50,8 @@ class Requeueing(Generic[EventT]):
         self._plugin_gate = gate
         self._rules = rules
         self._settings = settings
-        # By UID: pods whose nomination is no longer in effect, and is in effect again.
+        # By UID, since the last `pop_…`: pods whose nomination ended; and pods that left GATED,
+        # whose nomination is in effect again.
         self._cleared: dict[str, QueuedPod] = {}
         self._released: dict[str, QueuedPod] = {}
 
@@ -121,6 +122,7 @@ class Requeueing(Generic[EventT]):
         others: list[QueuedPod] = []
         for pod in pods:
             if pod.facts.is_terminating:
+                # `enter` gates the pod, since `gate` returns DELETING; EXPIRE is not applied.
                 self.enter(self._store.pods.present[pod.identity.uid], QueueEvent.EXPIRE, now_s)
             else:
                 others.append(pod)
@@ -154,6 +156,7 @@ class Requeueing(Generic[EventT]):
             relevant = [
                 event
                 for event in events
+                # As upstream: some events are only for pods that certain plugins rejected.
                 if rules.concerns(event, facts, rejected_by)
                 # Only events of the plugin that gated the pod can release it.
                 and (not plugin or rules.registered(plugin, event))
@@ -168,14 +171,16 @@ class Requeueing(Generic[EventT]):
         self, entry: PodEntry[EventT], report: Requeue, hints: Hints[EventT], now_s: float
     ) -> None:
         """Return a leased pod to the queue. hints: of the events since its lease began."""
-        # Not after UNSCHEDULABLE or an expired lease: the number of such attempts depends on time,
-        # but the choice among nodes of equal score must depend on the seed of the run alone.
+        # It is not increased after UNSCHEDULABLE or an expired lease: the number of such attempts
+        # depends on time, but the choice among nodes of equal score must depend on the seed of the
+        # run alone.
         entry.tie_break_number += report.reason is not RequeueReason.UNSCHEDULABLE
         if report.reason is RequeueReason.CONFLICT:
             self.enter(entry, QueueEvent.CONFLICT, now_s)
             return
         self._count_failure(entry, report, now_s)
         own = best_strategy(self._rules.hint, entry.own_events, entry)
+        # SKIP < AFTER_BACKOFF < IMMEDIATELY.
         strategy = max(hints.strategy(entry), own)
         if not entry.rejected_by:
             # No plugin rejected the pod, so no event can help: only the end of its backoff.

@@ -50,8 +50,11 @@ class SchedulingQueue:
     """The pods of a run that are not bound.
 
     profiles: by scheduler name. members: the pods of each gang, which the gangs' plugins read.
-    pod_revisions: of the last addition or removal of each pod. _failed_reports: number of reports
-    of failed attempts since a pod was bound, see `MAX_FAILED_REPORTS`.
+    pod_revisions: of the last addition or removal of each pod. _reasons: why each pod is pending.
+    _retries: counts and bounds the lost races and failed attempts of each pod. _overdue: pods of
+    expired leases, which their scheduler may still bind. _gang_turns: tries gangs one at a time if
+    they would requeue each other for ever. _failed_reports: number of reports of failed attempts
+    since a pod was bound, see `MAX_FAILED_REPORTS`.
     """
 
     def __init__(
@@ -178,7 +181,7 @@ class SchedulingQueue:
     # Leases.
 
     def activate_gangs(self, gangs: Sequence[GroupKey], now_s: float) -> None:
-        """Activate pods that stopped waiting for gangs of which other pods wait at Permit now."""
+        """Activate the pods of these gangs that stopped waiting: others wait at Permit now."""
         self._gangs.activate_gangs(gangs, now_s)
 
     def lease(
@@ -186,7 +189,7 @@ class SchedulingQueue:
     ) -> LeaseBatch:
         """Lease up to `max_pods` pods, see `QueueCore.lease`.
 
-        First, what is due is ended, see `QueueCore.tick`.
+        First, leases, backoffs and other waits that are due are ended, see `QueueCore.tick`.
         """
         self._overdue.add(self.core.tick(now_s), self.core)
         batch = self.core.lease(owner, epoch, max_pods, now_s, profile)

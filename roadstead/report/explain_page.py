@@ -41,7 +41,7 @@ td, th { vertical-align: top } table.reasons td { text-align: left; overflow-wra
 
 @dataclass(frozen=True, slots=True)
 class PageOrigin:
-    """Origin of the page. command: reproduces it. source: of nodes and pods."""
+    """Origin of the page. command: reproduces it. source: the inputs with the nodes and pods."""
 
     command: str
     source: str
@@ -154,6 +154,7 @@ def _refusals(found: Sequence[RejectedNodes], limit: int | None) -> Iterator[str
 
 
 def _candidates(result: PostFilterResult, limit: int | None) -> Iterator[str]:
+    # The acceptable candidates are equally good; preemption chooses one of them.
     found, good = preemption_candidates(result), set(result.acceptable)
     if not result.exhaustive:
         yield "<p>Only some of the nodes were tried.</p>"

@@ -50,8 +50,8 @@ HEADING_MAX: Final = 10
 HEADINGS: Final = (sys.maxsize, 24, 16, HEADING_MAX)
 """Maximum numbers of characters per heading line, tried in this order.
 
-The first is used with which all columns fit side by side without wrapping a node name, else the
-last.
+Used is the first number that lets all columns fit side by side without wrapping a node name; if
+there is none, the last.
 """
 
 FULL_NAMES_WIDTH: Final = 72
@@ -291,6 +291,7 @@ def _print_candidates(console: Console, result: PostFilterResult, limits: ShownL
     table.add_column("node", overflow="fold")
     table.add_column("budgets violated", justify="right", overflow="fold")
     table.add_column("victims", overflow="fold")
+    # The acceptable candidates are equally good; preemption chooses one of them.
     found, good = preemption_candidates(result), set(result.acceptable)
     shown = found[: limits.nodes]
     for each in shown:

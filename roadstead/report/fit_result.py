@@ -1,4 +1,7 @@
-"""The answer of `roadstead fit`: how many more replicas fit, where, and what stops the next one."""
+"""The answer of `roadstead fit`: how many more replicas fit, where, and what stops the next one.
+
+Replicas are added in sets: `fit web=3 db` adds three of web and one of db in each round.
+"""
 
 from __future__ import annotations
 

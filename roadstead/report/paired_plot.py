@@ -126,6 +126,7 @@ def _row(each: Difference, name: Sequence[str], top: float) -> Iterator[str]:
     yield "</g>"
     is_shown = each.interval is not None and (interval[0] > 0 or interval[1] < 0)
     yield f'<g class="{SHOWN_CLASS if is_shown else HIDDEN_CLASS}">'
+    # `student`: the 95% t interval.
     if each.student is not None and each.bootstrap is not None:
         low, high = row.at(each.student.low), row.at(each.student.high)
         yield horizontal_interval(low, high, top + MEAN)

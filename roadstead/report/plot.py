@@ -30,6 +30,7 @@ from roadstead.report.plot_text import number_text, text_width, wrap
 WIDTH: Final = 600
 """Pixels, as all lengths here."""
 
+# `ROW` (`plot_marks`) is the height of a line of text.
 PADDING: Final = 14.0
 AREA_HEIGHT: Final = 250.0
 TITLE_ROW: Final = 19.0

@@ -163,7 +163,7 @@ def pods_document(
 
 
 def result_document(result: RunResult, pods: Sequence[Pod]) -> dict[str, Json]:
-    """The summary, workloads and pods of a run as JSON. pods: in the order of the rows."""
+    """The summary, workloads and pods of a run as JSON. pods: those to schedule, in this order."""
     lines, grouped = pod_lines(pods, result), workloads(pods, result)
     document = pods_document(lines, grouped, result.not_created)
     return {**summary_document(summarize(result)), **document}

@@ -68,7 +68,7 @@ class NotCreated:
 
 @dataclass(frozen=True, slots=True)
 class PreemptedPod:
-    """A pod that was evicted from a node, or not yet bound to it, and made room for another pod."""
+    """A pod that made room for another: evicted from a node, or rejected before it was bound."""
 
     pod: str
     uid: str
