@@ -168,7 +168,10 @@ def build_profiles(
 
 
 def check_schedulers(plan: RunPlan) -> None:
-    """Check that schedulers set by profile name each profile and no other. InputError if not."""
+    """Check the setting of schedulers by profile: it names every profile, and no unknown one.
+
+    InputError if it does not.
+    """
     served = dict.fromkeys(plan.settings.scheduler_profiles)
     # "" is a scheduler that serves all profiles.
     if "" in served:

@@ -89,6 +89,7 @@ def write_stress(
         text = page(swept, command, versions, advice)
         (directory / FILES[3]).write_text(text, encoding="utf-8")
         (directory / PLOTS).mkdir(exist_ok=True)
+        # There are no plots if no parameter was varied.
         drawn = plots(swept.sweep, swept.points())
         for metric, each in zip(swept.sweep.study.metrics, drawn, strict=False):
             path = directory / PLOTS / f"{metric.replace('_', '-')}.svg"

@@ -32,8 +32,9 @@ _REGRET: Final = "Points of 100 below the best score"
 _CONFLICTED: Final = "Transactions with a conflict for each one without"
 
 # By name of the figure. In the studies `extra-slots` and `policies`, a slot is the room for one
-# task, and a sync gap the time in which a scheduler reads the state of all slots once. Phases: of
-# load, in `policies`. Regret: the best possible score minus that of the chosen node.
+# task, and a sync gap the time in which a scheduler reads the state of all slots once. A run of
+# `policies` has several phases with different loads. Regret: the best possible score minus that of
+# the chosen node.
 METRIC_TEXTS: Final = {
     "conflict_fraction": MetricText("Conflicts", "Conflicts for each pod or task placed"),
     "transaction_conflict_fraction": MetricText(

@@ -47,9 +47,10 @@ class ResourceUse:
 
 @dataclass(frozen=True, slots=True)
 class ReasonSummary:
-    """A reason, its number of pending pods, and the sum of their nodes with that reason.
+    """A reason for which pods are pending.
 
-    nodes is 0 if the reason concerns a whole attempt. first: a pod with this reason.
+    pods: their number. nodes: for each of these pods, the number of nodes refused for the reason,
+    added up; 0 if the reason concerns a whole attempt. first: the first of these pods.
     """
 
     reason: str
@@ -137,7 +138,7 @@ def _reasons(pending: Iterable[PendingPod]) -> tuple[ReasonSummary, ...]:
         # An attempt that failed as a whole has a message, and no reasons by node.
         of_attempt = ((_of_attempt(pod.message), 0),) if pod.message else ()
         for reason, count in pod.reasons or of_attempt:
-            # Reasons that differ only in names are counted together, then without names.
+            # Reasons that differ only in names are counted together, and reported without names.
             without_names = _NAMES.sub(r"\1 *", reason)
             is_only_text = texts.get(without_names, reason) == reason
             texts[without_names] = reason if is_only_text else without_names

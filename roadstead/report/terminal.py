@@ -42,6 +42,7 @@ def print_summary(
     _print_utilization(console, summary.utilization)
     if len(summary.zones) > 1:
         _print_zones(console, summary.zones)
+    # Notable: several schedulers, or refused binds.
     if summary.concurrency is not None and summary.concurrency.is_notable:
         console.print(headline(summary.concurrency))
         print_schedulers(console, summary.concurrency)

@@ -17,6 +17,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
+# Widths are in cells of the terminal, of which a wide character has two.
 GAP: Final = 2
 INDENT: Final = 2
 READABLE: Final = 20
@@ -226,7 +227,7 @@ def _row(
 def _below(
     console: Console, heads: Sequence[Text], row: Sequence[Text], below: Sequence[int]
 ) -> Iterator[Text]:
-    """The lines of the texts below a row; of several ones, each has its heading before it."""
+    """The lines of the texts below a row; if there are several texts, each follows its heading."""
     if len(below) == 1:
         yield from indented(console, row[below[0]])
     elif row is not heads:

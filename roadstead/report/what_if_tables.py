@@ -331,5 +331,5 @@ def _stay(count: int) -> str:
     return "stays" if count == 1 else "stay"
 
 
-def _more(count: int, what: str) -> str:
-    return f"… and {count - ROWS_MAX:,} more {what}" if count > ROWS_MAX else ""
+def _more(total: int, what: str) -> str:
+    return f"… and {total - ROWS_MAX:,} more {what}" if total > ROWS_MAX else ""

@@ -71,7 +71,7 @@ class RegularTimes:
     def blocks(self, seed: int, index: int) -> Iterator[Block]:
         first = 0
         while first * self.every_us < END_US:
-            # The last times of a block may be later than END_US; int64 holds them.
+            # Times from END_US on are left out: int64 might not hold them.
             left = (END_US - 1) // self.every_us + 1 - first
             numbers = np.arange(first, first + min(BLOCK, left), dtype=np.int64)
             yield numbers * self.every_us

@@ -60,8 +60,10 @@ class PoissonSize:
     horizon_us: int
 
 
-SMALL: Final = PoissonSize(5_000, 60_000, 1_000 * SECOND_US, 3_000 * SECOND_US)
-LARGE: Final = PoissonSize(50_000, 1_000_000, DAY_US, 30 * DAY_US)
+SMALL: Final = PoissonSize(
+    nodes=5_000, arrivals=60_000, life_us=1_000 * SECOND_US, horizon_us=3_000 * SECOND_US
+)
+LARGE: Final = PoissonSize(nodes=50_000, arrivals=1_000_000, life_us=DAY_US, horizon_us=30 * DAY_US)
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,7 +88,11 @@ def compile_cluster_part(
         for identity, facts, node in (*placed, *((*each, "") for each in pending))
     ]
     facts = cluster_facts(
-        *(with_added, added.replica_sets, created.claims, created.pods), created.device_claims
+        with_added,
+        created_replica_sets=added.replica_sets,
+        claims=created.claims,
+        pods=created.pods,
+        device_claims=created.device_claims,
     )
     return ScenarioCluster(
         facts=replace(
@@ -105,7 +109,7 @@ def compile_cluster_part(
         pods=tuple(pods),
         budgets=tuple(_budget(each) for each in manifests.pod_disruption_budgets),
         notes=(
-            *lost_notes(lost, 0),
+            *lost_notes(lost, pending=0),
             *manifest_notes((manifests,), has_nodes=True),
             *created.notes,
             *(

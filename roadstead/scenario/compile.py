@@ -88,6 +88,7 @@ def manifest_places(file: ScenarioFile) -> Iterator[tuple[str, list[str]]]:
         if isinstance(entry, ManifestFleet):
             at, names = ("fleet", number, "manifests"), entry.manifests
             place = join_path("", at)
+            # The scenario of an earlier run is read with the copies of its files.
             if place in file.copies:
                 yield place, [str(path) for path in file.copies[place]]
                 continue

@@ -205,9 +205,10 @@ def _pod_without_ordinal(owner: StatefulSet) -> Pod:
 
 
 def _name(parsed: TemplateObject, template: object) -> str:
-    """Return the controller's name in the file; for a template without one, the file's name."""
-    inline = isinstance(template, dict) and "name" not in (template.get("metadata") or {})
-    return file_stem(template) if inline or not parsed.name else parsed.name
+    """Return the name that the template has, or else that of its file; "" if it has neither."""
+    # A template in the scenario without a name was read as a Pod of the name "pod".
+    is_unnamed = isinstance(template, dict) and "name" not in (template.get("metadata") or {})
+    return file_stem(template) if is_unnamed or not parsed.name else parsed.name
 
 
 def _controller(
@@ -298,6 +299,7 @@ def _with_parameters(
 ) -> ControllerPlan:
     """Return a plan with the parameters that only its kind has; the entry's override the file's."""
     manifest = parsed.manifest
+    # DEFAULT_ROLLOUT_BOUND: 25%, upstream's default.
     if isinstance(entry, DeploymentEntry):
         surge = entry.max_surge
         unavailable = entry.max_unavailable

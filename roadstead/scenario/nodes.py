@@ -41,7 +41,7 @@ from roadstead.simulator.share import Share
 from roadstead.simulator.times import NEVER_US
 
 NODES_MAX: Final = 1_000_000
-"""Maximum number of nodes of a scenario, also of those that one event adds over time."""
+"""Maximum number of nodes that a scenario names; and of nodes that one repeated event adds."""
 
 OCCURRENCES_MAX: Final = 1_000_000
 """Maximum number of times that a repeated event occurs."""
@@ -223,14 +223,12 @@ class NodeCompiler:
         return replace(plan, action="remove", target=target)
 
     def _target(self, entry: NodeChoice, at: KeyPath) -> NodeTarget:
-        """Compile the choice of nodes of an event. InputError if no node of the scenario matches.
-
-        share: the part of the matching nodes that each occurrence chooses at random; None for all.
-        """
+        """Compile the choice of nodes of an event. InputError if no node of the scenario matches."""
         for number, name in enumerate(entry.names):
             if name not in self.origin_of:
                 raise self.file.error((*at, "names", number), "is not a node of the fleet", name)
         requirements = [Requirement(k, "In", (v,)) for k, v in sorted(entry.selector.items())]
+        # The part of the matching nodes that each occurrence chooses at random; None for all.
         share: Share | None = None
         if isinstance(entry, SomeNodes) and entry.nodes is not None:
             share = share_of(entry.nodes, Share())

@@ -100,7 +100,7 @@ class Templates:
     cluster: the objects by which pods are admitted. grace_us: grace period of pods whose template
     sets none. tolerated_us: duration of the tolerations of not-ready and unreachable nodes, which
     the API server adds. served: extended resources that a DeviceClass names: devices are allocated
-    for them. notes: what was left out of templates, in words, each once (as keys).
+    for them. notes: as keys, texts for the user on fields of templates that were left out.
     """
 
     def __init__(

@@ -99,16 +99,16 @@ class WorkloadCompiler:
         trace = _unbound(self.trace_at((*at, "trace"), entry.trace))
         self.traces += 1
         source = TraceArrivals(
-            len(self.sources),
-            entry.name or f"workload[{number}] trace",
-            trace,
-            tuple(map(self.templates.lifecycle_of_facts, trace.pod_classes)),
-            entry.rate,
-            entry.sample,
-            entry.start_from,
-            entry.shift,
+            index=len(self.sources),
+            name=entry.name or f"workload[{number}] trace",
+            trace=trace,
+            lifecycles=tuple(map(self.templates.lifecycle_of_facts, trace.pod_classes)),
+            rate=entry.rate,
+            sample=entry.sample,
+            start_from_us=entry.start_from,
+            shift_us=entry.shift,
             # Names of several traces, or of one trace that is used twice, may be equal.
-            "" if self.traces == 1 else f"-{number}",
+            suffix="" if self.traces == 1 else f"-{number}",
         )
         if not len(trace.creation_ms):
             raise self.file.error((*at, "trace"), "has no pods")
