@@ -61,7 +61,8 @@ class PodHeap(Generic[EventT]):
     def hide(self, entry: PodEntry[EventT]) -> None:
         """Hide an entry from the order until `show`; it stays in this container.
 
-        Used while a lease is filled, for pods whose gang is leased to another scheduler.
+        Used to change its key; and while a lease is filled, if another scheduler has pods of its
+        gang.
         """
         self.heap.remove(entry.uid)
 

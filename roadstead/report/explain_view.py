@@ -2,7 +2,7 @@
 
 An `Explanation` (`roadstead.cycle.explain`) has the names of all nodes; the feasible ones as
 indices into `names`; scores and totals of the feasible nodes, in their order; and the names of the
-best. If scoring failed, there are no totals: `score_error` says why, and the attempt fails, too
+best. If scoring failed (`score_error`), there are no totals, and the attempt fails, too
 (`cycle_error`), unless only one node is feasible. `details` are added by plugins about the nodes
 that they refused.
 

@@ -223,7 +223,7 @@ class NodeCompiler:
         return replace(plan, action="remove", target=target)
 
     def _target(self, entry: NodeChoice, at: KeyPath) -> NodeTarget:
-        """Compile the choice of nodes of an event. InputError if no node of the scenario matches."""
+        """Compile the choice of an event's nodes. InputError if no node of the scenario matches."""
         for number, name in enumerate(entry.names):
             if name not in self.origin_of:
                 raise self.file.error((*at, "names", number), "is not a node of the fleet", name)

@@ -100,7 +100,8 @@ class Templates:
     cluster: the objects by which pods are admitted. grace_us: grace period of pods whose template
     sets none. tolerated_us: duration of the tolerations of not-ready and unreachable nodes, which
     the API server adds. served: extended resources that a DeviceClass names: devices are allocated
-    for them. notes: as keys, texts for the user on fields of templates that were left out.
+    for them. notes: as keys, texts for the user on unknown fields of templates, which were left
+    out.
     """
 
     def __init__(
