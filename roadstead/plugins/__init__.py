@@ -14,6 +14,7 @@ methods. All modules here use these terms:
                      `coded_requests` by the resource's code
     Handle           objects of the process that plugins share: pod classes, claims and volumes,
                      waiting pods
+    feasible()       in PreScore: which rows passed Filter, bool[row]
 
 A plugin declares:
 
