@@ -46,7 +46,7 @@ def problems_of(plan, disk, limits, core):
             journal.snapshot(snapshot_records(actor.core, actor.binder.journal.snapshot_extras()))
         journal.close()
     before, after = beside
-    for name in ("nodes", "pods", "gone", "subjects"):
+    for name in ("nodes", "pods", "removed", "subjects"):
         here, there = getattr(after, name), getattr(before, name)
         if here != there:
             problems.append(f"I4: a snapshot changes what is known of {name}: {here}, not {there}")

@@ -114,7 +114,7 @@ class ShadowCache:
             ("deltas", (core.version, self._copy.problems), (self._copy.version, [])),
             (
                 "numbers",
-                (counts.nodes, counts.aside, len(known)),
+                (counts.nodes, counts.on_unknown_nodes, len(known)),
                 (len(self.nodes), len(self.pods) - len(counted), len(self.pods)),
             ),
         ):
