@@ -68,10 +68,10 @@ def _result(outcome: WorkloadResult) -> Json:
 
 @dataclass(frozen=True, slots=True)
 class MetricChange:
-    """A metric before and after. figure: its name. better: None if the two are about equal."""
+    """A metric before and after. metric: its name. better: None if the two are about equal."""
 
     workload: str
-    figure: str
+    metric: str
     before: float
     after: float
     better: bool | None
@@ -139,9 +139,9 @@ def compare(before: Json, after: Json) -> ResultComparison:
 
 
 def _changed_settings(before: Json, after: Json) -> tuple[str, ...]:
-    """Return the names of settings whose values differ; settings of one result only count as equal.
+    """Return the names of the settings that both results have, with different values.
 
-    Another version of Roadstead may have added or removed those.
+    The others do not count: another version of Roadstead may have added or removed them.
     """
     old, new = before.get("settings"), after.get("settings")
     if not isinstance(old, dict) or not isinstance(new, dict):
@@ -160,12 +160,12 @@ def _number(found: object) -> float:
 
 
 def _change(
-    workload: str, figure: str, before: object, after: object, noise: float
+    workload: str, metric: str, before: object, after: object, noise: float
 ) -> MetricChange:
     then, now = _number(before), _number(after)
     is_same = abs(now - then) <= noise * max(abs(then), abs(now))
-    better = None if is_same else (now > then) is COMPARED[figure]
-    return MetricChange(workload, figure, then, now, better)
+    better = None if is_same else (now > then) is COMPARED[metric]
+    return MetricChange(workload, metric, then, now, better)
 
 
 def headline(metrics: BenchMetrics) -> str:
