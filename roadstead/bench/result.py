@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TypeGuard
 
 from roadstead.bench.machine import Machine
 from roadstead.bench.metrics import BenchMetrics, WorkloadResult
@@ -115,8 +117,17 @@ def read_result(path: Path) -> Json:
 def _is_result(found: object) -> bool:
     if not isinstance(found, dict) or not isinstance(found.get("name"), str):
         return False
-    numbers = map(found.get, COMPARED)
-    return all(isinstance(each, (int, float)) and not isinstance(each, bool) for each in numbers)
+    return all(map(_is_finite_number, map(found.get, COMPARED)))
+
+
+def _is_finite_number(found: object) -> TypeGuard[int | float]:
+    """Whether a value of JSON is a number that a finite float can hold."""
+    if not isinstance(found, (int, float)) or isinstance(found, bool):
+        return False
+    try:
+        return math.isfinite(found)
+    except OverflowError:
+        return False
 
 
 def compare(before: Json, after: Json) -> ResultComparison:
@@ -156,7 +167,7 @@ def _results(document: Json) -> list[Json]:
 
 
 def _number(found: object) -> float:
-    return float(found) if isinstance(found, (int, float)) else 0.0
+    return float(found) if _is_finite_number(found) else 0.0
 
 
 def _change(

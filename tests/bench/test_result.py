@@ -77,6 +77,8 @@ def test_a_written_result_can_be_read_again(tmp_path):
         ('{"bench_version": 1, "results": [3]}', "must hold results"),
         ('{"bench_version": 1, "results": [{"name": "x"}]}', "must hold results"),
         ('{"bench_version": 1, "results": [{"name": "x", "pods_per_s": true}]}', "must hold"),
+        (json.dumps(document()).replace("20.0", "NaN"), "must hold results"),
+        (json.dumps(document()).replace("20.0", "1" + 400 * "0"), "must hold results"),
     ],
 )
 def test_other_files_are_refused(tmp_path, text, rule):
