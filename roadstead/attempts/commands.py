@@ -93,7 +93,10 @@ class RetryBind:
 
 @dataclass(frozen=True, slots=True)
 class FinishBinding:
-    """Command: report to the cache that the binder is about to receive these attempts."""
+    """Command: report to the cache that the binder is about to receive these attempts.
+
+    It gives each assumption a new deadline, after which its outcome is requested.
+    """
 
     attempts: tuple[Attempt, ...]
 
