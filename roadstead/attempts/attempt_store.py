@@ -120,7 +120,7 @@ class AttemptStore:
     def transition_all(self, records: Sequence[AttemptRecord], *events: AttemptEvent) -> None:
         """Apply the events, one after another, to each of some distinct records.
 
-        Of the collections, a record leaves that of its first state and enters that of its last.
+        A record leaves the collection of its first state and enters that of its last.
         Raises IllegalTransitionError, with nothing changed.
         """
         for moved in self.pods.apply_all(records, *events):
