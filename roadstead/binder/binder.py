@@ -179,7 +179,7 @@ class Binder:
         keep have no result. Raises BindConflictError for a token that was used for another
         request, and JournalError if a snapshot fails; the same batch may then be sent again.
         """
-        # Here, because the core may refuse requests before it looks at their epoch, as when the
+        # Here, because the core may refuse requests before it reads their epoch, as when the
         # binder is busy; the epoch of a new owner must be recorded even then.
         for owner, epoch in dict.fromkeys((each.owner, each.epoch) for each in requests):
             if self.core.current_epoch(owner) is None:
