@@ -19,7 +19,7 @@ Names = frozenset[str]
 
 
 class Args(GoStruct):
-    """Base of all arguments: their type; it may be absent, as the plugin's name implies it."""
+    """Base of all arguments, with their type. It may be absent: the plugin's name implies it."""
 
     api_version: Str = ""
     kind: Str = ""

@@ -174,7 +174,7 @@ class Settings(SettingsModel):
 
     seed: int = Field(default=0, ge=0, le=2**63 - 1)
     """Seed of every random choice. With one scheduler, the same inputs, settings and seed give the
-    same placement; for the limits after an actor is lost, see docs/ARCHITECTURE.md, Determinism."""
+    same placement, with limits once an actor was lost (docs/ARCHITECTURE.md, Determinism)."""
 
     tie_break: Literal["random", "first"] = "random"
     """The choice among nodes with equal scores. `random`: a random one, as kube-scheduler does.
@@ -316,7 +316,8 @@ def _read(text: str | bytes, source: str) -> object:
 
 def _with_overrides(document: dict[str, Any], flags: Mapping[str, object]) -> dict[str, Any]:
     if "shards" in flags:
-        # The flag has a former name; it must override the current name in the file.
+        # A former name, of `partitions` in mode partitioned, else of `workers`. The flag must
+        # override the current name in the file.
         name = current_name_of_shards(flags.get("mode", document.get("mode")))
         flags = {name: flags["shards"], **flags}
     for name, value in flags.items():

@@ -31,8 +31,8 @@ class Envelope:
     """The frame of every message.
 
     kind: name of the called method; in an answer, "reply" or "error". seq: not used, always 0.
-    token: name of the sender, or "". epoch: the sender's; a receiver refuses an older one. A reply
-    repeats seq, epoch and token.
+    token: name of the sender, not the token of an attempt, or "". epoch: the sender's; a receiver
+    refuses an older one. A reply repeats seq, epoch and token.
     """
 
     kind: str

@@ -177,8 +177,8 @@ def _parse_decimal(
     digits, scale = whole + fraction, exponent - len(fraction)
     if len(digits) > _INT64_DIGITS or scale < _NANO:
         return _parse_big(sign, digits, scale, notation)
-    # Upstream's test of whether the text is canonical. It also passes "+5", "05" and "5.500k",
-    # because it ignores signs and zeros in front, and accepts some fractions; these are printed so.
+    # Upstream's test of whether the text is canonical. It ignores signs and zeros in front and
+    # accepts some fractions, so "+5", "05" and "5.500k" pass, too, and are printed unchanged.
     is_canonical = scale % 3 == 0 and digits[0] != "0" and not digits.endswith("000")
     canonical = text if is_canonical or text == "0" else ""
     return Quantity(_signed(sign, int(digits)), scale, notation, text=canonical)
@@ -255,7 +255,7 @@ def _scaled_int64(value: int, shift: int) -> int:
 def _scaled_big(unscaled: int, shift: int) -> int:
     """scaledValue of scale_int.go of 1.34, which tests whether an amount is small without `abs`.
 
-    So every negative amount is treated as if it fitted an int64, and a large one wraps.
+    So upstream treats every negative amount as an int64; one that does not fit wraps.
     """
     if shift >= 0:
         # Go converts a float beyond int64 to the smallest int64.

@@ -113,7 +113,7 @@ def _shorter_list(keys: Sequence[str], all_keys: Sequence[str]) -> str:
 
 
 def _docstring(model: Model) -> str:
-    # A model without a docstring has that of its base.
+    """Return the model's own docstring as one line, without that of its base; "" for none."""
     own = model.__dict__.get("__doc__") or ""
     return " ".join(own.split())
 

@@ -88,7 +88,7 @@ class ControllerTimes(SettingsModel):
     """The same in a zone that is unhealthy and large."""
 
     unhealthy_zone_threshold: Fraction = 0.55
-    """Part of a zone's nodes that are not ready from which on the zone is unhealthy."""
+    """A zone is unhealthy if at least this part of its nodes is not ready."""
 
     large_cluster_size_threshold: Annotated[
         int, Field(ge=0, le=10_000_000), DocumentedAs("nodes")
@@ -160,8 +160,8 @@ class Scenario(SettingsModel):
     """Name of the scenario."""
 
     extends: FileName | None = None
-    """Another scenario from which this one starts. A key of this one replaces the same key of that
-    one, with all that is below it."""
+    """Another scenario, whose keys this one inherits. A key that both have is this scenario's, with
+    all keys below it."""
 
     fleet: Annotated[list[FleetEntry], Field(min_length=1, max_length=ENTRIES_MAX)]
     """Nodes at the start: all entries joined."""

@@ -102,7 +102,7 @@ def percentage(value: object) -> object:
 
 
 def _fraction(value: object) -> object:
-    """Read a percentage as a fraction, as a number from 0 to 1 is written."""
+    """Read a percentage as a number from 0 to 1; a number stays as it is."""
     read = percentage(value)
     return read.basis_points / 10_000 if isinstance(read, Percentage) else read
 

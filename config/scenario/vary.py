@@ -26,13 +26,13 @@ from roadstead.protocol.documents import SIZE_MAX_BYTES
 from roadstead.protocol.errors import InputError, cut_short
 
 CONFIG: Final = "config"
-"""Key of the scheduler's configuration. Its value is a file, if there is one, else a preset."""
+"""Key of the scheduler's configuration. Its value is a file if one has this name, else a preset."""
 
 PLUGIN: Final = "plugin"
-"""Key of the user's plugins. A value is one, as of `--plugin`, a list of them, or null for none."""
+"""Key of the user's plugins. A value is a plugin, as for `--plugin`, a list of them, or null."""
 
 CONFIG_PATHS: Final = (("scheduler", "config"), ("scheduler", "preset"))
-"""Paths that `config` sets, files and presets. Both have lists; one value becomes a list of one."""
+"""Paths that `config` sets: files, and presets. The value at each is a list."""
 
 NEAR_NAMES_MAX: Final = 3
 """Number of similar names that an error suggests."""
@@ -198,8 +198,9 @@ def vary(file: ScenarioFile, values: Mapping[str, object]) -> ScenarioFile:
         # As JSON, a document within the bounds may be larger than as YAML.
         max_bytes=SIZE_MAX_BYTES,
     )
-    # origins: the file in which each top-level key is written; the names of files in its value are
-    # relative to it.
+    # main: the file of the scenario itself. origins: by top-level key, the file in which the key is
+    # written, the main one or one that it extends; names of files below a key are relative to the
+    # directory of that file.
     return replace(varied, main=file.main, origins=file.origins)
 
 
@@ -262,8 +263,8 @@ def unpacked(plain: Mapping[str, object]) -> ScenarioFile:
     text = json.dumps(document)
     directory = Path(str(plain["directory"]))
     varied = read_scenario(text, source=source, directory=directory, max_bytes=SIZE_MAX_BYTES)
-    # The texts of the files are not packed, so that errors cannot name their lines. Each origin
-    # gets the JSON document instead.
+    # The texts of the files are not packed, so errors cannot name their lines. Each origin gets the
+    # JSON document instead.
     origins = plain["origins"]
     assert isinstance(origins, dict), "a packed scenario"
     return replace(

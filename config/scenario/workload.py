@@ -74,7 +74,7 @@ class TraceWorkload(WorkloadEntry):
     """Part of the pods that arrive, chosen at random."""
 
     start_from: Micros = 0
-    """Time of the trace at which it begins; pods created before it are left out."""
+    """Time in the trace from which on it is used; pods created earlier are left out."""
 
     shift: Micros = 0
     """Time of the scenario at which the trace begins."""

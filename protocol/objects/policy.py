@@ -124,7 +124,7 @@ class ScopeSelector(ApiModel):
 
 
 class ResourceQuotaSpec(ApiModel):
-    """Bounds of what the objects in all scopes may use together in a namespace."""
+    """Bounds of the total use of a namespace's objects that all scopes of the quota select."""
 
     hard: Resources = Field(default_factory=empty_map)
     scopes: ListOf[QuotaScope] = ()

@@ -68,7 +68,7 @@ _GROUPS: dict[str, tuple[type[ApiObject], ...]] = {
 API_GROUPS: dict[str, str] = {
     model.__name__: group for group, models in _GROUPS.items() for model in models
 }
-"""The API group of each kind; "" is the core group. Other groups have kinds of the same names."""
+"""API group of each kind, "" for the core group; a kind of this name in another group differs."""
 
 _VERSIONS = {"PodGroup": "v1alpha1", "DeviceTaintRule": "v1alpha3"}
 API_VERSIONS: dict[str, str] = {
@@ -150,7 +150,7 @@ def _input_error(kind: str, manifest: object, error: ValidationError) -> InputEr
     first = error.errors(include_url=False)[0]
     location = first["loc"]
     problem = _rule(first)
-    # So pydantic marks a key, rather than a value, of a map.
+    # pydantic appends "[key]" if the wrong value is a key of a map.
     if location and location[-1] == "[key]":
         location, problem = location[:-2], "must be a string to be a key"
     return InputError(

@@ -101,7 +101,7 @@ def load_config(
 class Cluster:
     """Nodes and pods as they were read. A cluster never changes; each run starts from it.
 
-    _moment: of a simulated run, if the cluster is the fleet of that moment.
+    _moment: the moment of a simulated run whose fleet this cluster is; None if it was read.
     """
 
     _loaded: Loaded
@@ -263,9 +263,10 @@ class Cluster:
         """Count how many more replicas of pods fit, as `roadstead fit` does.
 
         specs: pods or workloads, named as for `explain`; several are counted together, round robin,
-        with a ratio as in `web=3`. total: count the given pending pods of the specs, too.
-        max_changes: changes that would admit the next replica; 0 tries none. The other arguments
-        and the errors are those of `schedule`. One scheduler in this process decides.
+        with a ratio as in `web=3`. total: count the pending pods of the specs, too. max_changes:
+        how many changes are reported of which each would make the next replica fit; 0 for none. The
+        other arguments and the errors are those of `schedule`. One scheduler in this process
+        decides.
         """
         plan = self._single_scheduler_plan(config, preset, plugin, settings, seed)
         limits = what_if.FitLimits(total, max_replicas, max_changes)
@@ -307,8 +308,9 @@ class Cluster:
     ) -> ShrinkResult:
         """Search the nodes that can go, as `roadstead grow --shrink` does.
 
-        nodes, zone, selector: the nodes to consider; without any, all. max_runs: how many nodes are
-        tried, by default 2,000. The other arguments and the errors are those of `schedule`.
+        nodes, zone, selector: the nodes to consider, all nodes if none of the three is given.
+        max_runs: how many nodes are tried, by default 2,000. The other arguments and the errors are
+        those of `schedule`.
         """
         plan = self._single_scheduler_plan(config, preset, plugin, settings, seed)
         chosen = what_if.ChosenNodes(nodes, _paths(zone), selector)

@@ -151,7 +151,7 @@ def _package_name(name: str) -> str:
 
 
 def _build_of(files: dict[str, bytes]) -> str:
-    """Return a build tag (PEP 427) that other files do not have."""
+    """Return a build tag (PEP 427) that differs from those of wheels with other files."""
     # Ray knows a wheel by its name alone: with one name for all builds, its nodes would use the
     # first one that they got, also after a plugin in it was changed.
     digest = hashlib.sha256()

@@ -202,7 +202,15 @@ def _read_sweep(folder: Path) -> list[PlayedRun]:
             )
             for run in runs
         ]
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+    # OverflowError: a number that no float holds, or Infinity as a seed.
+    except (
+        KeyError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        RecursionError,
+        OverflowError,
+    ) as error:
         raise InputError("is no result of `roadstead sweep`", source=str(path)) from error
     return sweep_runs(rows, folder)
 

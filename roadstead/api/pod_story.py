@@ -123,7 +123,7 @@ ORDER BY moment DESC"""
 def choose_run(
     runs: Sequence[tuple[Path, RecordedRun]], seed: int | None, config: str | None
 ) -> tuple[Path, RecordedRun]:
-    """Return the first run with a seed and a configuration. Raises InputError."""
+    """Return the first run with a seed and a configuration; None accepts any. Raises InputError."""
     for path, run in runs:
         if seed in (None, run.seed) and config in (None, run.config):
             return path, run
@@ -132,7 +132,7 @@ def choose_run(
 
 
 def read_story(folder: Path, run: str, name: str) -> PodStory:
-    """Return the life of a pod. folder: of one run. Raises InputError if it is not clear which."""
+    """Return the life of a pod. folder: of one run. InputError unless `name` means one pod."""
     query = RunQuery(folder)
     pod = _find(query, folder, name)
     classes = query.execute(

@@ -1,8 +1,8 @@
 """Runs of the product's own actors in a sweep (`roadstead stress`), each with its metrics.
 
 A study is what a sweep runs: it has parameters, such as the number of schedulers, and metrics
-(`roadstead.lab.studies`). This one measures also by how much the score of the best node exceeded
-that of the chosen node, on average (`score_regret`).
+(`roadstead.lab.studies`). The study of these runs has one metric more, `score_regret`: by how much
+the score of the best node exceeded that of the chosen node, on average.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ class _ProductRuns:
     """The function of one run.
 
     sections: of the settings. inputs: of the user; None if a scenario is generated. _last_scenario:
-    (workload, nodes, pods, seed) of the previous run → its inputs, which the next run reuses if
-    these are equal.
+    (workload, nodes, pods, seed) of the previous run → its inputs; the next run with the same key
+    reuses them.
     """
 
     engine: str

@@ -26,20 +26,22 @@ from roadstead.invariants.simulated_run import check_run
 from roadstead.protocol.errors import InputError
 from roadstead.report.parquet import Decoder
 
+# Columns that the checks read, by table; the rows that are read have their values in this order.
 PODS = (
     *("number", "uid", "class", "created_us", "bound_us", "started_us", "ended_us"),
     *("ending", "node", "namespace", "name", "owner", "first_tried_us", "waited_us"),
 )
+# from_devices: names of extended resources that devices may serve.
 CLASSES = ("class", "requests", "from_devices", "claims")
 DEVICES = ("driver", "pool", "device", "slice", "node", "capacity", "consumes", "counters")
-COUNTED = frozenset({"pending", "running", "ended"})
-"""Metrics of samples that are numbers of pods."""
 CLASS_SAMPLES = ("time_us", "class", "created", "pending", "running", "finished", "removed")
 ALLOCATIONS = (
     *("time_us", "what", "claim", "pod", "driver", "pool", "device"),
     *("request", "admin_access", "share", "consumed"),
 )
-"""Columns that the checks read, by table: the rows have their values in this order."""
+
+POD_COUNT_METRICS = frozenset({"pending", "running", "ended"})
+"""Metrics of samples that are numbers of pods."""
 
 
 def runs_in(folder: Path) -> list[Path]:
@@ -108,7 +110,7 @@ def _read_run(folder: Path, decoder: Decoder) -> RunRows:
             SampleRow(cast("int", time_us), str(metric), cast("float", value), str(zone))
             for time_us, zone, metric, value in samples
             # The checker computes these three again from the rows of pods.
-            if metric in COUNTED
+            if metric in POD_COUNT_METRICS
         ],
         first_attempts=first_attempts,
         class_samples=[

@@ -55,7 +55,7 @@ class _Record(BaseModel):
 
 
 class RecordedRun(_Record):
-    """A run: its folder's name, the configuration it was played under ("" for none), its seed."""
+    """A run: its folder's name, its configuration ("default" for the included one), its seed."""
 
     name: str = Field(min_length=1, max_length=300, pattern=r"^[^/\x00]*[0-9]$")
     config: str

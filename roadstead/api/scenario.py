@@ -41,7 +41,7 @@ CHANGED: Final = ", changed"
 
 
 class Scenario:
-    """Nodes, what arrives at them and what happens to them. It never changes.
+    """A fleet, the pods that arrive, and the events of its nodes. It never changes.
 
     Arguments are the keys of docs/scenario.md; one that is left out has its default. name,
     description: of `metadata`. fleet, workload: entries, or mappings as in the document. Names of
@@ -110,9 +110,10 @@ class Scenario:
         return _document_of(self._file)
 
     def to_yaml(self) -> str:
-        """Return `document` as YAML, for a file in the directory to which its files are relative.
+        """Return `document` as YAML, for a file in the scenario's directory.
 
-        Raises InputError if it extends a scenario of another directory, so that there is none.
+        Names of files in it are relative to that directory. Raises InputError if the scenario
+        extends one in another directory, to which the names of files in its keys are relative.
         """
         # The file of this scenario, and by key the file that has the key: this one, or an extended
         # one.

@@ -1,7 +1,7 @@
 """Entries of a scenario for `roadstead.Scenario`: nodes (`Fleet`) and pods (`Workload`).
 
-Methods and arguments have the names of the keys in docs/scenario.md, and an argument that is left
-out is left out of the document: values, defaults and rules are those of its schema alone.
+Methods and arguments have the names of the keys in docs/scenario.md. A key whose argument is not
+given is not in the document: defaults, values and rules are those of its schema alone.
 `tests/api/test_scenario.py` compares the names with the schema.
 """
 

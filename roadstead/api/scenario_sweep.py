@@ -94,9 +94,9 @@ def sweep_of(file: ScenarioFile, axes: Sequence[Axis], seeds: int | None) -> Sce
 class PreparedSweep:
     """A sweep whose combinations were compiled.
 
-    planned: its combinations and seeds. plugins: dotted paths of each combination's, in order;
-    digests: (module, SHA-256) of each. plugin_dir: as in `RunPlan`. inputs: SHA-256 of all files,
-    by name. notes: on the scenario.
+    planned: its combinations and seeds. plugins: for each combination in order, the dotted paths of
+    its plugins; digests: for each, (module, SHA-256) of their modules. plugin_dir: as in `RunPlan`.
+    inputs: SHA-256 of all files, by name. notes: on the scenario.
     """
 
     file: ScenarioFile
@@ -118,18 +118,18 @@ def prepare_sweep(
     """
     if folder.is_resumed and folder.output is None:
         raise InputError("needs the --output folder of the sweep to continue", source="--resume")
-    chosen = []
+    paths_and_digests = []
     document = document_digest(file)
     inputs = {document.name: document.sha256}
     notes: dict[str, None] = {}
     files = FileDigests()
     for values in planned.combinations():
         varied = vary(file, values)
-        plan, loaded = plan_of(varied, (*plugins, *plugins_of(values)))
+        plan, chosen = plan_of(varied, (*plugins, *plugins_of(values)))
         notes |= dict.fromkeys(plan.notes)
         inputs |= {each.name: each.sha256 for each in files.of(varied)}
-        chosen.append((loaded.paths, digests_of(loaded.paths)))
-    inputs |= {f"plugin {name}": digest for _, each in chosen for name, digest in each}
+        paths_and_digests.append((chosen.paths, digests_of(chosen.paths)))
+    inputs |= {f"plugin {name}": digest for _, each in paths_and_digests for name, digest in each}
     if folder.output is not None and not folder.is_resumed:
         refuse_unfinished(folder.output / RESULTS_FILE_NAME)
         check_new_folder(folder.output)
@@ -137,16 +137,16 @@ def prepare_sweep(
         file,
         planned,
         folder,
-        tuple(paths for paths, _ in chosen),
-        tuple(digests for _, digests in chosen),
-        str(Path.cwd()) if any(paths for paths, _ in chosen) else "",
+        tuple(paths for paths, _ in paths_and_digests),
+        tuple(digests for _, digests in paths_and_digests),
+        str(Path.cwd()) if any(paths for paths, _ in paths_and_digests) else "",
         inputs,
         tuple(notes),
     )
 
 
 def check_new_folder(folder: Path) -> None:
-    """Raise InputError unless the folder can be made, or is empty."""
+    """Raise InputError if the folder holds files; it need not exist."""
     if entries(folder):
         raise InputError("holds other files; name a new directory", source=str(folder))
 
@@ -170,7 +170,7 @@ def run_sweep(
         "scenario": cast("Plain", scenario),
         "plugin_dir": prepared.plugin_dir,
     }
-    work = Work("scenario", shared, _tasks(prepared))
+    work = Work(function="scenario", shared=shared, tasks=_tasks(prepared))
     with _store(prepared, scenario) as store:
         end = carry_out(work, processes_of(work), store, report, monotonic, on_result)
     rows = rows_of(planned, end.results, has_tables=has_tables)
@@ -180,7 +180,7 @@ def run_sweep(
 
 
 def _tasks(prepared: PreparedSweep) -> tuple[dict[str, Plain], ...]:
-    """Return the task of each run; a folder of tables is absolute."""
+    """Return the task of each run; the folder of its tables is an absolute path."""
     output, seeds = prepared.folder.output, len(prepared.planned.seeds)
     has_tables = output is not None and prepared.folder.has_tables
     folder = output.resolve() if has_tables and output is not None else Path()

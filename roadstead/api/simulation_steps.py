@@ -75,13 +75,17 @@ class Simulation:
         configs = [(each.text, each.name) for each in plan.configs] or [("", "")]
         # Two configurations may have the same name; the runs of the second begin with NAME.2.
         uses = Counter[str]()
-        for text, config in configs:
-            prefix = config.replace("/", "_") or "default"
+        for text, source in configs:
+            prefix = source.replace("/", "_") or "default"
             uses[prefix] += 1
             prefix += f".{uses[prefix]}" if uses[prefix] > 1 else ""
             for each in plan.seeds if seed is None else (seed,):
                 variants[f"{prefix}-{each}"] = Variant(
-                    each, text, config, chosen.paths, chosen.directory
+                    seed=each,
+                    config=text,
+                    config_source=source,
+                    plugins=chosen.paths,
+                    plugin_dir=chosen.directory,
                 )
         return variants
 
@@ -91,7 +95,10 @@ class Simulation:
         return {name: self.recorded_variant(folder, name) for name in names}
 
     def recorded_variant(self, folder: Path, name: str) -> Variant:
-        """Return the run of this name that a folder records; it may have a seed of its own."""
+        """Return the run of this name that a folder records.
+
+        Its seed may be one that the scenario does not list (`--seed`).
+        """
         run = next(each for each in read_record(folder).runs if each.name == name)
         variant = self.variants(run.seed).get(name)
         if variant is None:

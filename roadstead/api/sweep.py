@@ -49,7 +49,7 @@ COUNT_MAX = 10_000
 
 @dataclass(frozen=True, slots=True)
 class SweepPoint:
-    """A combination of values. runs: number of its runs, one a seed. metrics: over these runs."""
+    """A combination of values. runs: number of its runs, one per seed. metrics: over these runs."""
 
     values: Values
     runs: int
@@ -128,12 +128,12 @@ def sweep(
     """Play a scenario with every combination of some values and each seed, as `roadstead sweep`.
 
     scenario: as for `simulate`. vary: values by key, such as {"config": ["default", "binpack"]}.
-    seeds: their number, in place of the scenario's. plugin: of all runs, as of `--plugin`. jobs:
-    runs at a time, by default one; more start processes. ray_address: HOST:PORT or auto, a Ray
-    cluster whose nodes play the runs, by default one for each free CPU; local is a Ray of this
-    call's own. output, tables, resume: as the flags. progress: called with the numbers of runs that
-    are done, running and lost. Raises InputError for invalid input, RoadsteadError if a run fails;
-    with `output` the runs that ended are kept.
+    seeds: number of seeds, in place of the scenario's. plugin: of all runs, as of `--plugin`. jobs:
+    number of runs at a time, by default one; several are played in processes of their own.
+    ray_address: HOST:PORT or auto, a Ray cluster whose nodes play the runs, by default one for each
+    free CPU; local starts a Ray for this call. output, tables, resume: as the flags. progress:
+    called with the numbers of runs that are done, running and lost. Raises InputError for invalid
+    input, RoadsteadError if a run fails; with `output` the runs that ended are kept.
     """
     check_count("seeds", seeds)
     if not isinstance(vary, Mapping | None):

@@ -109,7 +109,8 @@ class AttemptStore:
         """
         record = self.attempts.get(token) or self.ended_attempts.get(token)
         if record is None and not self._was_issued(token):
-            raise TABLE.illegal(token, AttemptState.NEW, event, (), "no attempt has this token")
+            why = "no attempt has this token"
+            raise TABLE.illegal(token, AttemptState.NEW, event, history=(), why=why)
         return record
 
     def transition(self, record: AttemptRecord, event: AttemptEvent) -> None:
@@ -117,8 +118,9 @@ class AttemptStore:
         self.transition_all((record,), event)
 
     def transition_all(self, records: Sequence[AttemptRecord], *events: AttemptEvent) -> None:
-        """Apply events to distinct records, in order; only the last state enters a collection.
+        """Apply the events, one after another, to each of some distinct records.
 
+        A record leaves the collection of its first state and enters that of its last.
         Raises IllegalTransitionError, with nothing changed.
         """
         for moved in self.pods.apply_all(records, *events):

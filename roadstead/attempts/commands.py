@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from roadstead.attempts.pods import Attempt, AttemptRecord
@@ -93,7 +93,10 @@ class RetryBind:
 
 @dataclass(frozen=True, slots=True)
 class FinishBinding:
-    """Command: report to the cache that the binder is about to receive these attempts."""
+    """Command: report to the cache that the binder is about to receive these attempts.
+
+    It gives each assumption a new deadline, after which its outcome is requested.
+    """
 
     attempts: tuple[Attempt, ...]
 
@@ -235,15 +238,14 @@ class Outbox:
         if result.deallocates:
             # The devices of the claim are free now: the pod is tried again after its backoff.
             rejected_by = ()
-        nominated = result.nominated_node
         item = RequeueItem(
             uid,
             reason,
             rejected_by,
             result.pending,
             result.message,
-            nominated,
-            bool(result.victims),
+            nominated_node=result.nominated_node,
+            preempts=bool(result.victims),
         )
         self._nominate(record, result)
         self.requeue.setdefault(record.lease_id, []).append(item)
@@ -254,9 +256,17 @@ class Outbox:
         pod, node_name = record.pod, result.nominated_node
         is_cleared = node_name == "" and bool(pod.pod_class.facts.nominated_node_name)
         if node_name or is_cleared or result.deallocates:
-            facts, victims, plugin = pod.pod_class.facts, result.victims, result.preempting_plugin
-            nomination = Nomination(pod.uid, pod.key, facts, node_name or "", victims, plugin)
-            self.nominate.append(replace(nomination, deallocates=result.deallocates))
+            self.nominate.append(
+                Nomination(
+                    pod.uid,
+                    pod.key,
+                    pod.pod_class.facts,
+                    node_name or "",
+                    result.victims,
+                    result.preempting_plugin,
+                    result.deallocates,
+                )
+            )
 
     def add_done(self, records: Iterable[AttemptRecord]) -> None:
         """Add Done for bound pods, which leave the queue."""

@@ -137,9 +137,10 @@ class AttemptsCore(AttemptTransitions):
         new: dict[str, Decision] = {}
         undecided = self._store.undecided
         for decision in decisions:
-            uid, _, _, _, attempt, _, _ = decision.pod
+            uid = decision.pod.uid
             record = undecided.get(uid)
-            if record is not None and record.pod.attempt == attempt and uid not in new:
+            is_current = record is not None and record.pod.attempt == decision.pod.attempt
+            if is_current and uid not in new:
                 new[uid] = decision
             else:
                 self._ignore_late(decision, new.get(uid))
@@ -192,7 +193,7 @@ class AttemptsCore(AttemptTransitions):
         return self._commands(out)
 
     def bind_next(self, attempts: Iterable[Attempt]) -> bool:
-        """Whether the binds follow the cache's answer: no plugin runs between the two."""
+        """Whether no plugin runs between the cache's answer for these attempts and their binds."""
         records = (self._store.attempts.get(each.token) for each in attempts)
         return all(record is not None and record.binds_without_plugins for record in records)
 
@@ -224,11 +225,11 @@ class AttemptsCore(AttemptTransitions):
     def bind_answered(self, answers: Sequence[BindResult]) -> list[Command]:
         """Apply the binder's answers.
 
-        Commands: Confirm and Done for bound attempts (after PostBind); Forget for the others, and
-        RequeuePods (Done if another attempt bound the pod; neither if the pod was deleted). Raises
-        IllegalTransitionError, with nothing changed, for a token that was never issued, an attempt
-        that was not sent to the binder, or an answer that differs from an earlier one (I8 of
-        docs/invariants.md).
+        Commands: Confirm and Done for bound attempts (after PostBind). For the others Forget, with
+        RequeuePods; with Done if another attempt bound the pod; alone if the pod was deleted.
+        Raises IllegalTransitionError, with nothing changed, for a token that was never issued, an
+        attempt that was not sent to the binder, or an answer that differs from an earlier one (I8
+        of docs/invariants.md).
         """
         new: dict[str, tuple[AttemptRecord, BindResult]] = {}
         attempts = self._store.attempts
@@ -278,6 +279,7 @@ class AttemptsCore(AttemptTransitions):
                 was_bound = record.state is AttemptState.BOUND
                 self._end(record, AttemptEvent.DELETE, out, AttemptResult())
                 if was_bound:
+                    # Plugins that remember bound pods get the deletion; failures are warnings.
                     out.warn(record, steps.report_deletion(record.profile, record.target))
         return self._commands(out)
 
@@ -317,9 +319,9 @@ class AttemptsCore(AttemptTransitions):
         """Apply plugins' recorded decisions about waiting pods; return all commands of a call.
 
         The loop ends: each decision that is not ignored moves a pod towards its end, and no
-        decision moves a pod back. Binds are sent in the order in which the pods were placed: the
-        pod that completes a gang is permitted before the pods that waited for it, but the binder
-        runs the filters again, and it was placed on a table that had those pods.
+        decision moves a pod back. Binds are sent in the order in which the pods were placed, for
+        each was placed on a table with the earlier ones, and the binder runs the filters again.
+        Without sorting, the pod that completes a gang would precede those that waited for it.
         """
         while permits := [
             permit for registry in self._waiting_registries for permit in registry.pop_decisions()

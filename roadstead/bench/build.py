@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import singledispatchmethod
 
-from roadstead.bench import script as steps
+from roadstead.bench import script
 from roadstead.bench.cluster_objects import ClusterObjects
 from roadstead.bench.objects import (
     DEFAULT_NODE,
@@ -123,7 +123,7 @@ class _Builder:
             for index in range(class_count)
         )
         series = self._node_series(template, documents, op.count, classes)
-        self.steps.append(steps.AddNodes(series))
+        self.steps.append(script.AddNodes(series))
         if extra.csi_node_allocatable or extra.migrated_plugins:
             self.cluster.csi_nodes += _csi_nodes(series, extra)
 
@@ -174,12 +174,12 @@ class _Builder:
                 raise InputError(rule, field="duration", value=f"{op.duration}s")
             count = max(count, round(STEADY_PODS_PER_S * float(op.duration)))
         series = self._pod_series(template, count, op.namespace, op.template_params)
-        series = self.cluster.devices.with_claims(self._with_claims(series, op))
+        series = self.cluster.devices.with_claims(self._with_volume_claims(series, op))
         if op.steady_state:
-            self.steps.append(steps.SteadyPods(series, op.count, float(op.duration)))
+            self.steps.append(script.SteadyPods(series, op.count, float(op.duration)))
             return
         wait = WaitMode.NOTHING if op.skip_wait_to_completion else WaitMode.BOUND
-        self.steps.append(steps.SubmitPods(series, wait, op.collect_metrics))
+        self.steps.append(script.SubmitPods(series, wait, measured=op.collect_metrics))
 
     def _pod_series(
         self,
@@ -200,7 +200,7 @@ class _Builder:
         first = self._reserve_numbers(f"{PODS} in {namespace}", prefix, count)
         return PodSeries(count, namespace, classes, prefix, first, names)
 
-    def _with_claims(self, series: PodSeries, op: CreatePodsOp) -> PodSeries:
+    def _with_volume_claims(self, series: PodSeries, op: CreatePodsOp) -> PodSeries:
         """The series with one volume claim for each pod, each bound to a volume of its own."""
         paths = op.persistent_volume_template_path, op.persistent_volume_claim_template_path
         if paths == (None, None):
@@ -226,7 +226,7 @@ class _Builder:
         labels = _sorted(op.label_selector)
         waits = not op.skip_wait_to_completion
         per_s = op.delete_pods_per_second
-        self.steps.append(steps.RemovePods(op.namespace, labels, per_s, waits))
+        self.steps.append(script.RemovePods(op.namespace, labels, per_s, waits))
 
     @_add.register
     def _(self, op: ChurnOp) -> None:
@@ -236,12 +236,12 @@ class _Builder:
         interval_s = (op.interval_milliseconds or 500) / 1000
         series = tuple(each for each in found if each is not None)
         recreates = op.mode == "recreate"
-        self.steps.append(steps.ChurnObjects(series, interval_s, op.number, recreates))
+        self.steps.append(script.ChurnObjects(series, interval_s, op.number, recreates=recreates))
 
     def _churn_series(self, template: Template, op: ChurnOp) -> NodeSeries | PodSeries | None:
         document = template.document()
         if document["kind"] == PODS:
-            # Without pods: for the namespace only.
+            # A series without pods adds the namespace to the cluster, and names it.
             series = self._pod_series(template, 0, op.namespace, {})
             prefix = name_prefix(document, "churn-")
             facts = pod_class(document, template.source, series.namespace, self.cluster.priorities)
@@ -281,7 +281,7 @@ class _Builder:
 
     def _nodes(self) -> list[NodeFacts]:
         """Return all nodes so far."""
-        added = (step.series for step in self.steps if isinstance(step, steps.AddNodes))
+        added = (step.series for step in self.steps if isinstance(step, script.AddNodes))
         return [node for series in added for node in series.part(0, series.count)]
 
     def _add_one(self, kind: str, document: Document, template: Template, op: CreateAny) -> None:
@@ -290,33 +290,33 @@ class _Builder:
         if kind == NODES:
             classes = (node_class(document, template.source, {}, {}),)
             first = self._reserve_numbers(NODES, prefix, 1)
-            self.steps.append(steps.AddNodes(NodeSeries(classes, 1, prefix, first, names)))
+            self.steps.append(script.AddNodes(NodeSeries(classes, 1, prefix, first, names)))
             return
         namespace = op.namespace or f"namespace-{self.number}"
         self.cluster.add_namespace(namespace)
         facts = pod_class(document, template.source, namespace, self.cluster.priorities)
         first = self._reserve_numbers(f"{PODS} in {namespace}", prefix, 1)
         series = PodSeries(1, namespace, (facts,), prefix, first, names)
-        self.steps.append(steps.SubmitPods(series, WaitMode.NOTHING))
+        self.steps.append(script.SubmitPods(series, WaitMode.NOTHING))
 
     @_add.register
     def _(self, op: BarrierOp) -> None:
         labels = _sorted(op.label_selector)
         attempted = op.stage_requirement == "Attempted"
-        self.steps.append(steps.AwaitPods(op.namespaces, labels, attempted))
+        self.steps.append(script.AwaitPods(op.namespaces, labels, attempted=attempted))
 
     @_add.register
     def _(self, op: SleepOp) -> None:
-        self.steps.append(steps.SleepStep(float(op.duration)))
+        self.steps.append(script.SleepStep(float(op.duration)))
 
     @_add.register
     def _(self, op: StartCollecting) -> None:
         labels = _sorted(op.label_selector)
-        self.steps.append(steps.BeginMeasuring(op.name, op.namespaces, labels))
+        self.steps.append(script.BeginMeasuring(op.name, op.namespaces, labels))
 
     @_add.register
     def _(self, op: StopCollecting) -> None:
-        self.steps.append(steps.EndMeasuring())
+        self.steps.append(script.EndMeasuring())
 
     def _template(self, path: str | None, default: Template) -> Template:
         return self.case.template(path) if path else default

@@ -42,12 +42,12 @@ from roadstead.protocol.objects import (
     ResourceSlice,
 )
 from roadstead.protocol.objects import (
-    DeviceTaintRule as WireTaintRule,
+    DeviceTaintRule as TaintRuleObject,
 )
 
 DEVICE_KINDS: dict[str, type[ApiObject]] = {
     each.__name__: each
-    for each in (DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice, WireTaintRule)
+    for each in (DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice, TaintRuleObject)
 }
 
 
@@ -86,7 +86,7 @@ class DeviceObjects:
             key = found.metadata.namespace, found.metadata.name
             self.specs[key] = compile_claim_spec(found.spec.spec)
         else:
-            assert isinstance(found, WireTaintRule), f"no device object: {found.kind}"
+            assert isinstance(found, TaintRuleObject), f"no device object: {found.kind}"
             self.taint_rules.append(compile_taint_rule(found))
 
     def add_driver(self, driver: str, node_names: Iterable[str], devices: int) -> None:
@@ -155,7 +155,7 @@ def with_own_claims(classes: Sequence[PodFacts], index: int, uid: str) -> PodFac
 def _bind_uids(
     facts_of: Callable[[int, str], PodFacts], uids: Sequence[str]
 ) -> Callable[[int], PodFacts]:
-    """Return a function of a pod's index alone."""
+    """Return a function of a pod's index that calls `facts_of` with the index and its UID."""
     return lambda index: facts_of(index, uids[index])
 
 
@@ -178,9 +178,10 @@ def _allocated(
         plan = state.allocator.plan((claim,))
         for offset in range(len(nodes)):
             node = nodes[(turn + offset) % len(nodes)]
-            found = state.allocator.allocate(plan, node.name, node.labels)
-            if found is not None:
-                return found[0], turn + offset + 1
+            allocations = state.allocator.allocate(plan, node.name, node.labels)
+            if allocations is not None:
+                (allocation,) = allocations
+                return allocation, turn + offset + 1
     except AllocationError as error:
         # Such as a class that no op creates, or a selector that is not valid.
         raise InputError(str(error), field=f"ResourceClaim {claim.key}") from error

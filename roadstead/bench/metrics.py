@@ -24,9 +24,10 @@ class Measurement:
     """The measurements of one measured interval of a run.
 
     pods: number of pods to be bound. bound_s, submitted_s: float64[bound pods], seconds on one
-    clock. started_s: time of the first submission. spent_s: seconds per phase. counts: values of
-    counters; the keys of both are `actor: phase or counter`, the values those of the interval.
-    peak_bytes: sum of all `processes`. setup_s: from the start of the actors to the interval.
+    clock. started_s: time of the first submission. spent_s: seconds in each phase, by
+    `actor: phase`; counts: increases of counters, by `actor: counter`; both within the interval.
+    peak_bytes: memory, summed over all `processes`. setup_s: from the start of the actors to the
+    interval.
     processor_s: processor time of all processes in the interval; critical_s: that of the busiest
     one; process_s: that of each, by name, the busiest first. started_processor_s,
     bound_processor_s: processor time of the binder's process at the times started_s and bound_s.
@@ -138,15 +139,12 @@ def _longest_gap(started_s: float, bound_s: NDArray[np.float64]) -> float:
 
 
 def _shares(spent_s: Mapping[str, float], seconds: float) -> dict[str, float]:
-    """Shares of the interval per phase, largest first; actors of one type are added up.
-
-    Only the part within the interval counts of a phase that began before it, such as a lease that
-    waits for pods.
-    """
+    """Shares of the interval per phase, largest first; actors of one type are added up."""
     total: dict[str, float] = {}
     for name, spent in spent_s.items():
         actor, _, phase = name.partition(": ")
         kind = f"{_NUMBERED.sub('', actor)}: {phase}"
+        # A phase may have begun before the interval, such as a lease that waits for pods.
         total[kind] = total.get(kind, 0.0) + min(spent, seconds)
     shares = {kind: spent / seconds for kind, spent in total.items() if seconds > 0 and spent > 0}
     return dict(sorted(shares.items(), key=lambda item: -item[1]))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TypeGuard
 
 from roadstead.bench.machine import Machine
 from roadstead.bench.metrics import BenchMetrics, WorkloadResult
@@ -68,10 +70,10 @@ def _result(outcome: WorkloadResult) -> Json:
 
 @dataclass(frozen=True, slots=True)
 class MetricChange:
-    """A metric before and after. figure: its name. better: None if the two are about equal."""
+    """A metric before and after. metric: its name. better: None if the two are about equal."""
 
     workload: str
-    figure: str
+    metric: str
     before: float
     after: float
     better: bool | None
@@ -115,8 +117,17 @@ def read_result(path: Path) -> Json:
 def _is_result(found: object) -> bool:
     if not isinstance(found, dict) or not isinstance(found.get("name"), str):
         return False
-    numbers = map(found.get, COMPARED)
-    return all(isinstance(each, (int, float)) and not isinstance(each, bool) for each in numbers)
+    return all(map(_is_finite_number, map(found.get, COMPARED)))
+
+
+def _is_finite_number(found: object) -> TypeGuard[int | float]:
+    """Whether a value of JSON is a number that a finite float can hold."""
+    if not isinstance(found, (int, float)) or isinstance(found, bool):
+        return False
+    try:
+        return math.isfinite(found)
+    except OverflowError:
+        return False
 
 
 def compare(before: Json, after: Json) -> ResultComparison:
@@ -139,9 +150,9 @@ def compare(before: Json, after: Json) -> ResultComparison:
 
 
 def _changed_settings(before: Json, after: Json) -> tuple[str, ...]:
-    """Return the names of settings whose values differ; settings of one result only count as equal.
+    """Return the names of the settings that both results have, with different values.
 
-    Another version of Roadstead may have added or removed those.
+    The others do not count: another version of Roadstead may have added or removed them.
     """
     old, new = before.get("settings"), after.get("settings")
     if not isinstance(old, dict) or not isinstance(new, dict):
@@ -156,16 +167,16 @@ def _results(document: Json) -> list[Json]:
 
 
 def _number(found: object) -> float:
-    return float(found) if isinstance(found, (int, float)) else 0.0
+    return float(found) if _is_finite_number(found) else 0.0
 
 
 def _change(
-    workload: str, figure: str, before: object, after: object, noise: float
+    workload: str, metric: str, before: object, after: object, noise: float
 ) -> MetricChange:
     then, now = _number(before), _number(after)
     is_same = abs(now - then) <= noise * max(abs(then), abs(now))
-    better = None if is_same else (now > then) is COMPARED[figure]
-    return MetricChange(workload, figure, then, now, better)
+    better = None if is_same else (now > then) is COMPARED[metric]
+    return MetricChange(workload, metric, then, now, better)
 
 
 def headline(metrics: BenchMetrics) -> str:

@@ -44,7 +44,7 @@ FEW_GPU_MILLI = 500
 class RoadsteadCase:
     """One of Roadstead's workloads. sizes: (nodes, pods); the first one is the default.
 
-    make: builds the script from name, nodes, pods and seed, which most workloads do not use.
+    make: builds the script from name, nodes, pods and seed; most workloads ignore the seed.
     """
 
     name: str
@@ -84,7 +84,7 @@ def _less_scarce(facts: PodFacts) -> PodFacts:
 
 
 def all_distinct(name: str, nodes: int, pods: int, seed: int) -> Script:
-    """Pods no two of which are equal, on nodes of twelve sizes in four zones."""
+    """Pods that are all different, on nodes of twelve sizes in four zones."""
     node_classes = tuple(_mixed_node(index) for index in range(12))
     series = PodSeries(pods, NAMESPACE, make_class=_distinct_pod)
     return _script(name, NodeSeries(node_classes, nodes), series)
@@ -110,8 +110,8 @@ def _distinct_pod(number: int) -> PodFacts:
 
 def _pod(cpu_milli: int, memory_bytes: int) -> PodFacts:
     return task_facts(
-        NAMESPACE, (), cpu_milli=cpu_milli, memory_bytes=memory_bytes, gpu_milli=0, models=(),
-        image=IMAGE,
+        NAMESPACE, labels=(), cpu_milli=cpu_milli, memory_bytes=memory_bytes, gpu_milli=0,
+        models=(), image=IMAGE,
     )  # fmt: skip
 
 

@@ -16,6 +16,9 @@ COUNT_MAX = 20_000_000
 
 Count = Annotated[int, Field(ge=0, le=COUNT_MAX)]
 Param = Annotated[str, StringConstraints(pattern=r"^(\$.+)?$", max_length=253)]
+"""`$name` of a parameter of the workload, or "". Its value replaces that of another field:
+`count_param` replaces `count`, and so on; only `count_multiplier_param` multiplies it."""
+
 Text = Annotated[str, StringConstraints(max_length=253)]
 Path = Annotated[str, StringConstraints(min_length=1, max_length=4096, pattern=r"^[^\x00]+$")]
 Labels = dict[Text, Text]

@@ -60,9 +60,10 @@ class Binder:
     (`BinderCommand`).
 
     verifier: all hard filters; may be replaced by one that checks less. commits: when binds were
-    acknowledged, which the caller marks. node_revisions, pod_revisions: the last revision of each
-    name or UID; a message with an older revision is ignored. outcomes: the pods that are bound, and
-    those that were removed. batches: number of calls of `bind`.
+    acknowledged; the caller calls its `mark` when it sends the answers. node_revisions,
+    pod_revisions: the last revision of each name or UID; a message with an older revision is
+    ignored. outcomes: the pods that are bound, and those that were removed. batches: number of
+    calls of `bind`.
     """
 
     def __init__(
@@ -178,8 +179,8 @@ class Binder:
         keep have no result. Raises BindConflictError for a token that was used for another
         request, and JournalError if a snapshot fails; the same batch may then be sent again.
         """
-        # The epoch of a new owner is noted even if its requests are refused before their epoch is
-        # compared, as when the binder is busy.
+        # Here, because the core may refuse requests before it reads their epoch, as when the
+        # binder is busy; the epoch of a new owner must be recorded even then.
         for owner, epoch in dict.fromkeys((each.owner, each.epoch) for each in requests):
             if self.core.current_epoch(owner) is None:
                 self.core.advance_epoch(owner, epoch)
@@ -254,6 +255,7 @@ class Binder:
         self.journal.close()
 
     def _uncounted_pods(self) -> list[PodFacts]:
+        """Return the bound pods whose nodes are unknown; no row of the table has them."""
         return self.core.placements.uncounted_pods()
 
     # Verification.
@@ -275,6 +277,10 @@ class Binder:
         return bind_claims(request.token, request.facts, node)
 
     def _verify_prefix(self, requests: Sequence[BindRequest]) -> int:
+        """Verify requests in one batch; return how many of the first ones pass.
+
+        It may return fewer: the core verifies the others one by one.
+        """
         # Claims of volumes are bound pod by pod, so the batch check ends at the first of these.
         requests = list(takewhile(lambda each: not each.facts.volumes, requests))
         if not requests:

@@ -56,7 +56,7 @@ class RunDescription:
 
 
 class BinderJournal:
-    """The journal as one binder uses it. subjects: see `SnapshotExtras`."""
+    """The journal as one binder uses it."""
 
     def __init__(
         self,
@@ -107,7 +107,8 @@ class BinderJournal:
     def _note_revisions(self, kind: RecordKind, records: RecordColumns) -> None:
         # The field `epoch` of these records has the revision.
         if kind is RecordKind.EVICT:
-            # Only a snapshot has revisions of evicted pods; an eviction itself has none.
+            # Only a snapshot has revisions of evicted pods; an eviction itself has none. Without
+            # one, all earlier messages about the pod count as older than the removal.
             for uid, revision in zip(records.uids, records.epochs, strict=True):
                 if not (revision and self._pod_revisions.apply_removal(uid, revision)):
                     self._pod_revisions.apply_unsent_removal(uid)
@@ -129,8 +130,8 @@ class BinderJournal:
     def begin(self, run: RunDescription) -> list[BinderCommand]:
         """Return the commands that write the run's description in one group: all or nothing."""
         gates = self._volumes.gates
-        # `roadstead check` needs the gates that allow binds. DRAExtendedResource has a field of its
-        # own, and DRASchedulerFilterTimeout allows none.
+        # `roadstead check` needs the gates on which it depends whether a bind is allowed: not
+        # DRASchedulerFilterTimeout. DRAExtendedResource has a field of its own.
         rules = replace(
             _filter_rules(run.profiles),
             extended_resource=gates.extended_resource,

@@ -71,6 +71,7 @@ class BinderStore:
     def pod_status(self, uid: str) -> tuple[BinderState, str | None]:
         """Return a pod's state and node, for callers that need the outcome of a bind.
 
+        The node is None unless the pod is counted on it: TENTATIVE or BOUND (COUNTED).
         TENTATIVE means accepted, but not on disk yet: it is not final, ask again after the flush.
         (The glossary's "tentative" is another state: that of a pod on a scheduler's table.)
         """
@@ -121,8 +122,9 @@ class BinderStore:
         self.placements.update_node(facts)
         self.row_versions.added((facts.name,))
         is_changed = facts != known
-        # The version of a changed node is the number of a record, so that a record is necessary
-        # even without a journal on disk. A new node has that of the removal of a node of this name.
+        # The version of a changed node is the number of a record, so a record is necessary even
+        # without a journal on disk. The version of a new node is the number of the record that
+        # removed an earlier node of this name.
         commands = self._journal_record(
             RecordKind.NODE, facts.name, facts, revision, force=is_changed
         )

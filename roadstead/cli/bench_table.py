@@ -94,8 +94,8 @@ def print_comparison(console: Console, comparison: ResultComparison) -> None:
         # Neither better nor worse if the difference is within the noise.
         style = "" if each.better is None else "green" if each.better else "red"
         factor = Text(f"× {each.factor:.2f}", style=style)
-        before, after = (_shown(each.figure, value) for value in (each.before, each.after))
-        rows.append([each.workload, TITLES[each.figure], before, after, factor])
+        before, after = (_shown(each.metric, value) for value in (each.before, each.after))
+        rows.append([each.workload, TITLES[each.metric], before, after, factor])
     print_table(console, f"Changes since {comparison.commit or 'the older result'}", columns, rows)
     if comparison.missing:
         console.print(Text(f"Not in the older result: {', '.join(comparison.missing)}"))

@@ -33,7 +33,7 @@ def rated(rate, name="Case/small", rates=None):
 
 def changed(before, after):
     found = compare(document(before), document(after))
-    return {each.figure: each for each in found.changes}["pods_per_s"]
+    return {each.metric: each for each in found.changes}["pods_per_s"]
 
 
 def test_the_document_has_all_figures_with_machine_commit_command_and_settings():
@@ -77,6 +77,8 @@ def test_a_written_result_can_be_read_again(tmp_path):
         ('{"bench_version": 1, "results": [3]}', "must hold results"),
         ('{"bench_version": 1, "results": [{"name": "x"}]}', "must hold results"),
         ('{"bench_version": 1, "results": [{"name": "x", "pods_per_s": true}]}', "must hold"),
+        (json.dumps(document()).replace("20.0", "NaN"), "must hold results"),
+        (json.dumps(document()).replace("20.0", "1" + 400 * "0"), "must hold results"),
     ],
 )
 def test_other_files_are_refused(tmp_path, text, rule):
@@ -90,7 +92,7 @@ def test_other_files_are_refused(tmp_path, text, rule):
 def test_a_higher_rate_is_better_and_more_memory_is_worse():
     more = WorkloadResult(replace(FIGURES, pods_per_s=40.0, peak_bytes=2 << 20), (40.0,))
 
-    found = {each.figure: each for each in compare(document(), document(more)).changes}
+    found = {each.metric: each for each in compare(document(), document(more)).changes}
 
     assert found["pods_per_s"].better is True
     assert found["pods_per_s"].factor == 2.0

@@ -8,7 +8,9 @@ import sys
 import pytest
 from click.testing import CliRunner
 
+from roadstead.api.paired_runs import read_group
 from roadstead.cli.main import build_cli
+from roadstead.protocol.errors import InputError
 from tests.cli.plain_launcher import PlainLauncher
 from tests.cli.test_sweep import BODY, CONTAINER
 from tests.scenario.files import scenario, written
@@ -31,6 +33,15 @@ SIDES = ("--plugin-a", "compared_old.py", "--plugin-b", "compared_new.py")
 def _no_cluster(monkeypatch):
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     monkeypatch.delenv("COLUMNS", raising=False)
+
+
+@pytest.mark.parametrize("wrong", ['"seed": Infinity', f'"metrics": {{"a": 1{400 * "0"}}}'])
+def test_a_sweep_with_a_number_that_is_too_large_is_refused(tmp_path, wrong):
+    text = f'{{"runs": [{{"values": {{}}, "seed": 0, "metrics": {{}}, {wrong}}}]}}'
+    (tmp_path / "sweep.json").write_text(text)
+
+    with pytest.raises(InputError, match="is no result of `roadstead sweep`"):
+        read_group(tmp_path)
 
 
 @pytest.fixture
