@@ -115,7 +115,7 @@ class _CostEstimator:
 
     def _argument(self, node: TreeNode) -> Argument:
         path = self._path(node)
-        # Accumulators of macros are no part of `device`.
+        # Accumulators of macros, by their name now or in earlier versions, are no part of `device`.
         if path and path[0] in (OLDER_ACCUMULATOR, ACCUMULATOR):
             path = ()
         return Argument(path, _type(node), node, self._size(node))
@@ -134,6 +134,7 @@ class _CostEstimator:
         if node.target is not None:
             total = self.cost(node.target)
             target = self._argument(node.target)
+        # EMPTY_RANGE has no numbers: the unions below start with it.
         cost, size = EMPTY_RANGE, None
         for overload in node.overloads:
             estimate = self._overload_cost(node, overload, target, args, costs)

@@ -248,7 +248,7 @@ def list_step(elements: list[Step], optional: frozenset[int]) -> Step:
 
 
 def list_only_step(run: Step) -> Step:
-    """`run`, which ends the evaluation if its value is no list; upstream panics there."""
+    """`run`; a value that is no list ends the whole evaluation, because upstream panics there."""
 
     def checked(variables: Variables) -> Value:
         try:

@@ -74,7 +74,7 @@ NONE: Final = Optional(has_value=False)
 
 @dataclass(frozen=True, slots=True)
 class Unconvertible:
-    """In place of a value that upstream could not wrap again (`rewrapped`), in an optional.
+    """The content of an optional whose value upstream could not wrap again (`rewrapped`).
 
     text: the error, which is raised when the value is read. As upstream, elements of a list or map
     that are written with `?` may be such values, too.

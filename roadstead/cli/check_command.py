@@ -149,7 +149,8 @@ def _left_out(reader: Reader, *, is_finished: bool) -> tuple[UnreadBytes, ...]:
     if is_finished and not has_end and not unread:
         last = reader.ends[-1]
         why = "the run is finished, but the end record is missing: later records are lost"
-        unread.append(UnreadBytes(last.name, last.size_bytes, 0, reader.last_lsn + 1, why))
+        end, next_lsn = last.size_bytes, reader.last_lsn + 1
+        unread.append(UnreadBytes(last.name, offset=end, size_bytes=0, lsn=next_lsn, why=why))
     return tuple(unread)
 
 
