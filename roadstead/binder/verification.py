@@ -75,7 +75,7 @@ class _CachedResults:
 
 
 class Verifier:
-    """Run PreFilter and Filter for single nodes; PreFilter once per shape while its result is valid.
+    """Run PreFilter and Filter for single nodes; PreFilter once per shape as long as it is valid.
 
     Results are cached by shape; by class if plugins may answer differently for classes of a shape.
     """

@@ -47,8 +47,8 @@ _SAME_SIZE = frozenset(["lowerAscii", "upperAscii", "substring", "trim"])
 class Argument(NamedTuple):
     """An argument of a call, or its target: the object of a method.
 
-    path: for a part of `device`, the variable and the fields below it, with `@items` for any element
-    of a list (`declared_sizes.Path`); () for any other value. node: None for an element of a list.
+    path: for a part of `device`, the variable and the fields below it, `@items` for any element of
+    a list (`declared_sizes.Path`); () for any other value. node: None for an element of a list.
     size: None if unknown.
     """
 
