@@ -19,6 +19,7 @@ from roadstead.cel.estimates import (
     Estimate,
     fixed,
 )
+from roadstead.cel.run_costs import LIST_COST, MAP_COST
 from roadstead.cel.tree import (
     ACCUMULATOR,
     OLDER_ACCUMULATOR,
@@ -32,8 +33,6 @@ from roadstead.cel.tree import (
     TreeNode,
 )
 from roadstead.cel.types import DYN, LIST, MAP, PARAM, SCALARS, STRUCT, Type
-
-_LIST_COST, _MAP_COST = fixed(10), fixed(30)
 
 
 def estimate_max_cost(root: TreeNode) -> int:
@@ -200,7 +199,7 @@ class _CostEstimator:
             total = total.plus(self.cost(element))
             size = size.union(self._size_or_unknown(element))
         self._entries[node] = EntrySize(is_list=True, key=ONE, value=size)
-        return total.plus(_LIST_COST)
+        return total.plus(fixed(LIST_COST))
 
     def _map(self, node: MapNode) -> Estimate:
         total = ZERO
@@ -210,7 +209,7 @@ class _CostEstimator:
             keys = keys.union(self._size_or_unknown(entry.key))
             values = values.union(self._size_or_unknown(entry.value))
         self._entries[node] = EntrySize(is_list=False, key=keys, value=values)
-        return total.plus(_MAP_COST)
+        return total.plus(fixed(MAP_COST))
 
     def _comprehension(self, node: Comprehension) -> Estimate:
         total = self.cost(node.items).plus(self.cost(node.start))

@@ -57,6 +57,7 @@ def run_checks(subject: PluginUnderTest, fleets: Fleets) -> list[Check]:
         checks = [_run_check("answers", _ANSWERS_ARE_VALID, _check_answers, subject, fleets)]
         if checks[0].outcome is CheckOutcome.FAILED:
             return checks
+        # These warn if the plugin decided nothing, so that the other checks prove little.
         checks += impact_checks(subject, fleets)
     hooks = hooks_check(subject, fleets[0])
     if hooks is not None:
