@@ -277,7 +277,7 @@ class Commits(BinderStore):
         self.pods.apply_all(records, BinderEvent.COMMIT)
         for request, record, node_name in zip(requests, records, node_names, strict=True):
             version, lsn = version + 1, lsn + 1
-            token, _, _, _, _, owner, epoch, _, _ = request
+            token, owner, epoch = request.token, request.owner, request.epoch
             record.node_name, record.token, record.lsn = node_name, token, lsn
             record.owner, record.epoch, record.version = owner, epoch, version
             self._unflushed.append((lsn, record, token))

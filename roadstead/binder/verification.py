@@ -378,6 +378,7 @@ def _filter_row(profile: Profile, pod_class: PodClass, state: CycleState, row: T
         if plugin.name in state.skipped:
             continue
         result = plugin.filter(state, pod_class, row)
+        # Code n of a row: it is refused with the n-th status.
         if result.codes is not None and result.codes[0]:
             refused = result.statuses[int(result.codes[0]) - 1]
             return filter_status(plugin.name, refused)
