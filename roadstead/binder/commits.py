@@ -78,13 +78,13 @@ class _BatchResult:
 class Commits(BinderStore):
     """Bind requests with their tokens, epochs and outcomes.
 
-    verify: all hard filters of one node, run on `store`, which starts empty. next_lsn: the number
-    of the first record, one after the last of the journal. journals_all: also journal nodes,
-    accepted pods and the cluster, so that the journal alone suffices to check every bind.
-    missing_members: how many pods of a gang must still be bound. dry_run: as `verify`, to try out a
-    batch. undo: reverts what `dry_run` changed, and what `verify` changed for a batch that fails.
-    verify_prefix: how many of the first requests pass one after another, as far as that is found
-    quickly.
+    verify: runs all hard filters of one node on `store`, which starts empty; if they pass, it also
+    binds the pod's claims. next_lsn: the number of the first record, one after the last of the
+    journal. journals_all: also journal nodes, submitted pods and the cluster, so that the journal
+    alone suffices to check every bind. missing_members: how many pods of a gang must still be
+    bound. dry_run: as `verify`, to try out a batch. undo: reverts the claims that `dry_run` bound,
+    or `verify` in a batch that fails. verify_prefix: how many of the first requests pass one after
+    another, as far as that is found quickly.
     """
 
     def __init__(
@@ -178,7 +178,7 @@ class Commits(BinderStore):
                 accepted = records[start : start + passing]
                 decided.journal += self._accept_all(verified[:passing], accepted, histories)
                 start += passing
-            # So the requests that are verified in vain are about as many as those that pass.
+            # Twice as many as passed: then about as many are verified in vain as pass.
             to_verify = max(2 * passing, MIN_TOGETHER)
             if passing == len(verified):
                 continue
@@ -197,8 +197,10 @@ class Commits(BinderStore):
         return self._epochs.get(owner)
 
     def _check_tokens(self, requests: Sequence[BindRequest]) -> None:
+        """Raise BindConflictError if a token was used for another request, here or before."""
         in_batch: dict[str, BindRequest] = {}
         for request in requests:
+            # Only because it raises if the token is known for another request.
             self._tokens.get(request)
             first = in_batch.setdefault(request.token, request)
             if not first.is_same(request):
@@ -275,7 +277,7 @@ class Commits(BinderStore):
         self.pods.apply_all(records, BinderEvent.COMMIT)
         for request, record, node_name in zip(requests, records, node_names, strict=True):
             version, lsn = version + 1, lsn + 1
-            token, _, _, _, _, owner, epoch, _, _ = request
+            token, owner, epoch = request.token, request.owner, request.epoch
             record.node_name, record.token, record.lsn = node_name, token, lsn
             record.owner, record.epoch, record.version = owner, epoch, version
             self._unflushed.append((lsn, record, token))

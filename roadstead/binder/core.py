@@ -57,13 +57,14 @@ class BinderCore(Commits):
         # acknowledged; `Released` follows.
         tentative = [each for _, each, _ in durable if each.state is BinderState.TENTATIVE]
         self.pods.apply_all(tentative, BinderEvent.FLUSH)
-        for _, record, outcome in durable:
-            if isinstance(outcome, str):
+        for _, record, following in durable:
+            # After a bind: its token. After a removal: the command. After a load: None.
+            if isinstance(following, str):
                 bound = Bound(record.uid, record.node_name, record.lsn, record.version)
-                self._tokens.answer(outcome, bound)
-                commands.append(Acknowledge(outcome, record.owner, bound))
-            elif outcome is not None:
-                commands.append(outcome)
+                self._tokens.answer(following, bound)
+                commands.append(Acknowledge(following, record.owner, bound))
+            elif following is not None:
+                commands.append(following)
         self.flushed_lsn = max(self.flushed_lsn, lsn)
         return commands
 
@@ -182,7 +183,8 @@ class BinderCore(Commits):
     def fence(self, owner: str, epoch: int) -> list[BinderCommand]:
         """Refuse requests of an owner's epochs before `epoch`; final once flushed.
 
-        It has a record of its own because no other record has the new epoch until its first bind.
+        The epoch is journaled by itself, because no other record has it until the owner's first
+        bind.
         """
         self._check_running()
         known = self.current_epoch(owner)

@@ -166,8 +166,8 @@ class Rejected:
     """A bind that is not committed.
 
     version: of the binder's state, to which the scheduler refreshes before another try. status: of
-    the filters; SUCCESS for any other cause. row_version: that of the node's row, if commits check
-    versions.
+    the filters, or the reason in words for VERSION, CHANGED and TRANSACTION; SUCCESS for any other
+    cause. row_version: that of the node's row, if commits check versions.
     """
 
     uid: str
@@ -231,9 +231,9 @@ class BinderSettings:
     """Bounds of the binder's state.
 
     max_unflushed: records that wait for their flush; beyond it, binds are refused as BUSY.
-    max_tokens: requests among which a repeated token gets its first answer. max_gone_remembered:
-    deleted pods whose records are kept. checks_versions: refuse binds to a node that other
-    schedulers changed since it was read.
+    max_tokens: answered requests that are remembered, so that a repeated one gets the same answer.
+    max_gone_remembered: deleted pods whose records are kept. checks_versions: refuse binds to a
+    node that other schedulers changed since it was read.
     """
 
     max_unflushed: int = 100_000

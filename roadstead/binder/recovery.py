@@ -120,7 +120,8 @@ def snapshot_records(
     A LOAD is a pod that arrives bound: from the cluster, without a token, or from a snapshot, with
     the token, owner and epoch of its bind, and with the facts requested under that token. An ADD
     after it has the pod's current facts, if they changed, and its revision. Revisions of nodes and
-    pods are in the field `epoch`, and an EVICT has the preemptor in the field `owner`.
+    pods are in the field `epoch`, and an EVICT has the preemptor in the field `owner`. Only a LOAD
+    keeps its LSN; all other records have 0, which no record of the journal itself has.
     """
     for subject in extras.subjects:
         yield JournalRecord(0, _KIND_OF[type(subject)], "", "", "", subject=subject)
@@ -147,7 +148,11 @@ def _removed_pods(core: BinderCore, extras: SnapshotExtras) -> Iterator[JournalR
     present, ended = core.pods.present, core.pods.ended
     removed = {pod.uid: pod for pod in extras.removed if pod.uid not in present}
     # The core may have deleted pods that the extras do not list.
-    unlisted = [RemovedPod(uid, e.key, "", "") for uid, e in ended.items() if uid not in removed]
+    unlisted = [
+        RemovedPod(uid, pod.key, node_name="", preemptor="")
+        for uid, pod in ended.items()
+        if uid not in removed
+    ]
     for pod in (*removed.values(), *unlisted):
         kind = RecordKind.EVICT if pod.preemptor else RecordKind.DELETE
         names = (pod.uid, pod.key, pod.node_name)

@@ -4,7 +4,8 @@
                         │ no                            │ no
                         └───────────────────────────────┴──► PreFilter, Filter over the one row
 
-The quick check is the plugins' own `count_passing`, which counts passing pods without PreFilter.
+The quick check is the plugins' own `count_passing`: how many of the first pods of a sequence pass,
+each on top of those before it, without PreFilter.
 
 A scheduler may have decided on an old state; every commit is checked here, against authoritative
 counts. PreFilter reads the whole table, filters read a view of the one row. For a class that
@@ -54,10 +55,11 @@ BindClaims = Callable[[int], bool]
 class _CachedResults:
     """Cached results of a class or shape.
 
-    validity: of PreFilter's outcome. quick_validity: of the outcome as quick checks use it: plugins
-    that have one read the current table, so only pods that affect other plugins, and fewer inputs
-    (`lasting_inputs_of`), change it. quick_filters: see `_quick_filters`. passes: bool[row], the
-    rows that pass the filters that read NODE facts, once computed. uses: how many pods used it.
+    validity: of PreFilter's outcome. quick_validity: of the outcome if only quick checks use it; it
+    ends less often. Plugins with a quick check read the current table, so only pods that affect the
+    other plugins end it, and it depends on fewer inputs (`lasting_inputs_of`). quick_filters: see
+    `_quick_filters`. passes: bool[row], the rows that pass the filters that read NODE facts, once
+    computed. uses: number of pods that were evaluated by these results.
     """
 
     outcome: PreFilterOutcome
@@ -73,7 +75,7 @@ class _CachedResults:
 
 
 class Verifier:
-    """Run PreFilter and Filter for single nodes; PreFilter once per shape, until it changes.
+    """Run PreFilter and Filter for single nodes; PreFilter once per shape as long as it is valid.
 
     Results are cached by shape; by class if plugins may answer differently for classes of a shape.
     """
@@ -376,6 +378,7 @@ def _filter_row(profile: Profile, pod_class: PodClass, state: CycleState, row: T
         if plugin.name in state.skipped:
             continue
         result = plugin.filter(state, pod_class, row)
+        # Code n of a row: it is refused with the n-th status.
         if result.codes is not None and result.codes[0]:
             refused = result.statuses[int(result.codes[0]) - 1]
             return filter_status(plugin.name, refused)

@@ -206,7 +206,7 @@ class SchedulerCache:
         """Forget assumptions, finish or confirm their binding, and record versions of rows.
 
         forget, finish: (uid, token). confirm: UIDs. rows: from the binder's answers. Returned:
-        forgotten pods that were deleted before.
+        forgotten pods that were deleted before: the queue learns here that they are gone.
         """
         freed = self._attempts.deleted(uid for uid, _ in forget)
         self._attempts.forget(forget)
@@ -215,7 +215,7 @@ class SchedulerCache:
         self._core.confirm_assumed(confirm)
         self._attempts.confirm_claims(confirm)
         # Skip versions of removed nodes: they must be sent if the node is added again.
-        known = (each for each in rows if each[0] in self._core.placements.nodes)
+        known = [(node, at) for node, at in rows if node in self._core.placements.nodes]
         self._changes.send_versions(self.state.versions.record(known))
         return freed
 

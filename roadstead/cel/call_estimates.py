@@ -1,5 +1,7 @@
 """Estimated costs of calls, by function and overload, from the sizes of their arguments.
 
+A `CallEstimate` is the cost of a call and, if it is known, the size of the result.
+
 Upstream: cel-go 0.26 checker/cost.go (functionCost), ext/lists.go, ext/sets.go; apiserver
 pkg/cel/library/cost.go (EstimateCallCost).
 """
@@ -45,8 +47,9 @@ _SAME_SIZE = frozenset(["lowerAscii", "upperAscii", "substring", "trim"])
 class Argument(NamedTuple):
     """An argument of a call, or its target: the object of a method.
 
-    path: as in `declared_sizes`, for a value that is a part of `device`; () for any other value.
-    node: None for an element of a list. size: None if unknown.
+    path: for a part of `device`, the variable and the fields below it, `@items` for any element of
+    a list (`declared_sizes.Path`); () for any other value. node: None for an element of a list.
+    size: None if unknown.
     """
 
     path: tuple[str, ...]

@@ -1,5 +1,9 @@
 """The checker of CEL: types and overloads of all nodes, or upstream's errors.
 
+The type of a node may contain type parameters that a later node binds; those that are unbound when
+all nodes are checked (`is_final`) become `dyn`. A dot before a name, as in `.device`, makes the
+name absolute; without namespaces that changes nothing, so the dot is dropped.
+
 Upstream: cel-go 0.26 checker/checker.go, checker/errors.go.
 """
 

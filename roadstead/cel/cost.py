@@ -19,6 +19,7 @@ from roadstead.cel.estimates import (
     Estimate,
     fixed,
 )
+from roadstead.cel.run_costs import LIST_COST, MAP_COST
 from roadstead.cel.tree import (
     ACCUMULATOR,
     OLDER_ACCUMULATOR,
@@ -32,8 +33,6 @@ from roadstead.cel.tree import (
     TreeNode,
 )
 from roadstead.cel.types import DYN, LIST, MAP, PARAM, SCALARS, STRUCT, Type
-
-_LIST_COST, _MAP_COST = fixed(10), fixed(30)
 
 
 def estimate_max_cost(root: TreeNode) -> int:
@@ -115,7 +114,7 @@ class _CostEstimator:
 
     def _argument(self, node: TreeNode) -> Argument:
         path = self._path(node)
-        # Accumulators of macros are no part of `device`.
+        # Accumulators of macros, by their name now or in earlier versions, are no part of `device`.
         if path and path[0] in (OLDER_ACCUMULATOR, ACCUMULATOR):
             path = ()
         return Argument(path, _type(node), node, self._size(node))
@@ -134,6 +133,7 @@ class _CostEstimator:
         if node.target is not None:
             total = self.cost(node.target)
             target = self._argument(node.target)
+        # EMPTY_RANGE has no numbers: the unions below start with it.
         cost, size = EMPTY_RANGE, None
         for overload in node.overloads:
             estimate = self._overload_cost(node, overload, target, args, costs)
@@ -199,7 +199,7 @@ class _CostEstimator:
             total = total.plus(self.cost(element))
             size = size.union(self._size_or_unknown(element))
         self._entries[node] = EntrySize(is_list=True, key=ONE, value=size)
-        return total.plus(_LIST_COST)
+        return total.plus(fixed(LIST_COST))
 
     def _map(self, node: MapNode) -> Estimate:
         total = ZERO
@@ -209,7 +209,7 @@ class _CostEstimator:
             keys = keys.union(self._size_or_unknown(entry.key))
             values = values.union(self._size_or_unknown(entry.value))
         self._entries[node] = EntrySize(is_list=False, key=keys, value=values)
-        return total.plus(_MAP_COST)
+        return total.plus(fixed(MAP_COST))
 
     def _comprehension(self, node: Comprehension) -> Estimate:
         total = self.cost(node.items).plus(self.cost(node.start))

@@ -199,11 +199,11 @@ def _string(value: Value, depth: int) -> str:
 def _key(key: Value) -> str:
     if isinstance(key, str):
         return go_quote(key)
-    if isinstance(key, bool) or not isinstance(key, int):
-        if isinstance(key, bool):
-            return go_text(key)
-        raise CelRunError(f"no formatting function for map key of type {type_name(key)}")
-    return str(int(key))
+    if isinstance(key, bool):
+        return go_text(key)
+    if isinstance(key, int):
+        return str(int(key))
+    raise CelRunError(f"no formatting function for map key of type {type_name(key)}")
 
 
 def _member(value: Value, depth: int) -> str:

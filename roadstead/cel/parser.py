@@ -135,7 +135,7 @@ class _Parser:
         word = "extraneous" if follows_well else "mismatched"
         self._mismatch("{" + ", ".join(names) + "}", word)
 
-    def _begins(self) -> bool:
+    def _begins_expression(self) -> bool:
         kind = self._token.kind
         return kind in _EXPECTED or (f"'{kind}'" in _EXPECTED and f"'{kind}'" not in _ALTERNATIVES)
 
@@ -234,7 +234,7 @@ class _Parser:
 
     def _indexed(self, operand: TreeNode, bracket: Token) -> TreeNode:
         name = OPTIONAL_INDEX if self._accept("?") else INDEX
-        if name == INDEX and not self._begins():
+        if name == INDEX and not self._begins_expression():
             self._refuse_start("'?'")
         index = self.expression()
         self._expect("]")
@@ -244,7 +244,7 @@ class _Parser:
         args: list[TreeNode] = []
         if self._accept(")"):
             return args
-        if not self._begins():
+        if not self._begins_expression():
             self._refuse_start("')'")
         args.append(self.expression())
         while self._accept(","):

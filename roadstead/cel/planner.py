@@ -315,7 +315,7 @@ class _Planner:
 def _is_attribute(node: TreeNode) -> bool:
     """Return whether reading a field or index of the node costs 1, not 2.
 
-    For these nodes upstream has an attribute, which reads the node with its field in one step.
+    Upstream reads such a node and its field in one step, an Attribute.
     """
     if isinstance(node, (Ident, Select)):
         return True

@@ -49,9 +49,9 @@ UNMETERED_COST_MAX: Final = 900
 """Up to this estimate, costs are not counted as a selector is evaluated.
 
 An evaluation may cost more than upstream's estimate, which leaves out the text on which
-`startsWith` is called and the pattern of a format. But it has no more calls than the estimate, and
-each costs at most as much as the estimate or as the longest text of an expression or pattern
-(1,100): less than `COST_MAX` in all.
+`startsWith` is called and the pattern of a format. But each call adds at least 1 to the estimate,
+so there are at most 900 calls. Each costs at most 900, as estimated, or 1,100, for the longest text
+or pattern that is left out: 990,000 in all, which is less than `COST_MAX`.
 """
 
 CACHED_SELECTORS: Final = 256

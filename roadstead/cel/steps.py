@@ -49,6 +49,8 @@ def spend(variables: Variables, cost: int) -> None:
 _NO_LIST = "internal error: interface conversion: "
 # Types of the elements of constant lists that upstream replaces by a hash set.
 _HASHED = frozenset({str, int, bool, float, Uint})
+_INTEGERS = frozenset({int, Uint})
+_NUMBERS = frozenset({int, Uint, float})
 # Types of which two values are compared by `==` of Python.
 _COMPARED_DIRECTLY = frozenset({str, int, bool, float, bytes, Uint})
 
@@ -199,6 +201,9 @@ def constant_member_step(value: Step, container: list[Value]) -> Step:
             name = "cel.Semver" if isinstance(wanted, Semver) else "types.Bytes"
             text = f"internal error: runtime error: hash of unhashable type {name}"
             raise CelAbortError(text)
+        if is_hashed and type(wanted) in _INTEGERS:
+            # A hash finds a double only under the integer that it is exactly; `==` rounds.
+            return any(type(each) in _NUMBERS and each == wanted for each in container)
         return contains(wanted, container)
 
     return is_member
@@ -248,7 +253,7 @@ def list_step(elements: list[Step], optional: frozenset[int]) -> Step:
 
 
 def list_only_step(run: Step) -> Step:
-    """`run`, which ends the evaluation if its value is no list; upstream panics there."""
+    """`run`; a value that is no list ends the whole evaluation, because upstream panics there."""
 
     def checked(variables: Variables) -> Value:
         try:

@@ -13,6 +13,7 @@ from typing import Final
 
 from roadstead.cel.errors import CelRunError
 from roadstead.cel.values import INT_MAX, INT_MIN, DurationValue, Timestamp, Value
+from roadstead.facts.quoting import go_quote
 
 _SECOND: Final = 10**9
 # First and last second of the years 1 to 9999, counted from 1970.
@@ -36,6 +37,8 @@ _TIMESTAMP = re.compile(
     r"(?:Z|([+-])([0-9]{2}):([0-9]{2}))"
 )
 _ZONE_NAME = re.compile(r"[A-Za-z0-9_+/-]{1,64}")
+# What Go's strconv.Atoi reads; Python's int() also reads spaces, underscores and other digits.
+_INTEGER = re.compile(r"[+-]?[0-9]{1,10}")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _Zone = tzinfo | timedelta
@@ -168,15 +171,12 @@ def _zone(name: str) -> _Zone:
 def _fixed_zone(name: str) -> timedelta:
     """Return the offset from UTC that "-08:00" or "5:30" means."""
     hours_text, _, minutes_text = name.partition(":")
-    try:
-        # Hours of more than ten digits would overflow timedelta.
-        if len(name) > 12:
-            raise ValueError(name)
-        hours, minutes = int(hours_text), int(minutes_text)
-        offset = hours * 60 - minutes if name[0] == "-" else hours * 60 + minutes
-        return timedelta(minutes=offset)
-    except ValueError:
-        raise CelRunError(f'strconv.Atoi: parsing "{name[:12]}": invalid syntax') from None
+    for text in (hours_text, minutes_text):
+        # More than ten digits would overflow timedelta.
+        if not _INTEGER.fullmatch(text):
+            raise CelRunError(f"strconv.Atoi: parsing {go_quote(text[:12])}: invalid syntax")
+    hours, minutes = int(hours_text), int(minutes_text)
+    return timedelta(minutes=hours * 60 - minutes if name[0] == "-" else hours * 60 + minutes)
 
 
 _Field = Callable[[datetime], int]

@@ -71,7 +71,7 @@ class Type:
 DYN: Final = Type("dyn")
 # A message of any type: what an attribute of a device is. It is checked like `dyn`.
 ANY: Final = Type("google.protobuf.Any")
-# The type of a node for which an issue was reported; anything matches it, to report no second one.
+# The type of a node for which an issue was reported. Anything matches it: one issue is enough.
 ERROR: Final = Type("error")
 BOOL: Final = Type("bool")
 INT: Final = Type("int")

@@ -164,9 +164,8 @@ def _format_issues(call: Call, text: str, args: list[TreeNode]) -> Iterator[Issu
 def _unfit(kind: str, arg: TreeNode) -> TreeNode | None:
     """Return the node that a clause cannot format: the argument or, for `%s`, one inside."""
     type_ = _type(arg)
-    if type_ == DYN or type_ in _FITTING[kind]:
-        pass
-    elif kind != "s" or type_.kind not in (LIST, MAP, TYPE):
+    fits = type_ == DYN or type_ in _FITTING[kind]
+    if not fits and (kind != "s" or type_.kind not in (LIST, MAP, TYPE)):
         return arg
     if kind != "s" or not isinstance(arg, (ListNode, MapNode)):
         return None

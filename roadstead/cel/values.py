@@ -74,7 +74,7 @@ NONE: Final = Optional(has_value=False)
 
 @dataclass(frozen=True, slots=True)
 class Unconvertible:
-    """In place of a value that upstream could not wrap again (`rewrapped`), in an optional.
+    """The content of an optional whose value upstream could not wrap again (`rewrapped`).
 
     text: the error, which is raised when the value is read. As upstream, elements of a list or map
     that are written with `?` may be such values, too.
@@ -282,7 +282,7 @@ def equal(first: Value, second: Value) -> bool:
     if first is None or second is None:
         return False
     if kind in _NUMBERS:
-        return type(second) in _NUMBERS and first == second
+        return type(second) in _NUMBERS and _equal_numbers(first, second)
     if isinstance(first, list):
         return isinstance(second, list) and _equal_lists(first, second)
     if isinstance(first, dict):
@@ -312,6 +312,13 @@ def is_same(first: Value, second: Value) -> bool:
         return equal(first, second)
     except CelRunError:
         return False
+
+
+def _equal_numbers(first: Value, second: Value) -> bool:
+    """Whether numbers of two types are equal; as upstream, a double converts the other number."""
+    if type(first) is float or type(second) is float:
+        return float(first) == float(second)  # type: ignore[arg-type]
+    return first == second
 
 
 def _equal_lists(first: list[Value], second: list[Value]) -> bool:
@@ -349,6 +356,9 @@ def compare(first: Value, second: Value) -> int:
     if kind in _NUMBERS and other in _NUMBERS:
         if math.isnan(first) or math.isnan(second):  # type: ignore[arg-type]
             raise CelRunError("NaN values cannot be ordered")
+        if kind is float or other is float:
+            # As upstream: an int beyond 2**53 may be rounded.
+            first, second = float(first), float(second)  # type: ignore[arg-type]
     elif kind is not other or kind not in _ORDERED:
         raise no_overload()
     if isinstance(first, (DurationValue, Timestamp)):

@@ -1,4 +1,8 @@
-"""Running benchmarks and printing their results."""
+"""Running benchmarks and printing their results.
+
+The script of a workload has its objects and the steps of a run. An interval is a part of a run that
+is measured.
+"""
 
 from __future__ import annotations
 

@@ -141,15 +141,19 @@ def _left_out(reader: Reader, *, is_finished: bool) -> tuple[UnreadBytes, ...]:
     A segment is a file of the journal. Its tail is an append that a crash interrupted; damage is a
     record whose checksum is wrong.
     """
+    from roadstead.journal.headers import segment_name
     from roadstead.journal.segment_end import UnreadBytes
 
     unread = [each for each in (reader.damage, reader.tail) if each is not None]
     # Segments of format 1 have no end record.
     has_end = reader.closed is not None or (reader.ends and reader.ends[-1].header.format == 1)
     if is_finished and not has_end and not unread:
-        last = reader.ends[-1]
+        next_lsn = reader.last_lsn + 1
+        name, end = segment_name(next_lsn), 0
+        if reader.ends:
+            name, end = reader.ends[-1].name, reader.ends[-1].size_bytes
         why = "the run is finished, but the end record is missing: later records are lost"
-        unread.append(UnreadBytes(last.name, last.size_bytes, 0, reader.last_lsn + 1, why))
+        unread.append(UnreadBytes(name, offset=end, size_bytes=0, lsn=next_lsn, why=why))
     return tuple(unread)
 
 

@@ -84,7 +84,7 @@ def grow_command(
 
     With --shrink, the answer is a list of nodes that can be removed together: all their pods find
     other nodes. Pods of daemon sets end with their node. Disruption budgets that this would violate
-    are reported, and keep no node.
+    are reported; they do not prevent a removal.
 
     Exit status: 0 everything is placed, 1 a pod stays pending or the run failed, 2 invalid input.
 
@@ -107,7 +107,8 @@ def grow_command(
         raise click.UsageError("--zone and --selector need --shrink")
     loaded, run_plan = prepare(source, options, target)
     if catalog is None:
-        _shrink(loaded, run_plan, ChosenNodes((), zones, selector), max_runs, target)
+        chosen = ChosenNodes(zones=zones, selector=selector)
+        _shrink(loaded, run_plan, chosen, max_runs, target)
     else:
         _grow(loaded, run_plan, catalog, max_runs, target)
 

@@ -336,6 +336,6 @@ def options_as(
 
 def check_run_is_first(run: Path, other: str, name: str) -> None:
     """Raise UsageError if a folder was given as the second argument, and nothing as the first."""
-    # Not by methods of Path: a statement may be longer than a name may be.
+    # `other` may be a statement of SQL, longer than a file's name may be: Path.is_dir would raise.
     if not run.exists() and os.path.isdir(other):
         raise click.UsageError(f"RUN comes before {name}")

@@ -214,3 +214,29 @@ def test_formats_validate_texts() -> None:
 
 def test_an_empty_bound_list_grows_as_upstream() -> None:
     holds("cel.bind(x, [], x + [1] == [1])", "cel.bind(x, [1], x + [2] == [1, 2] && x == [1])")
+
+
+def test_a_double_is_compared_with_an_integer_as_a_double() -> None:
+    # 2**53 + 1 has no double of its own; cel-go 0.26 rounds it (common/types/compare.go).
+    holds(
+        "dyn(9007199254740993) == dyn(9007199254740992.0)",
+        "dyn(9007199254740992.0) == dyn(9007199254740993u)",
+        "9007199254740993 <= 9007199254740992.0",
+        "!(9007199254740993 > 9007199254740992.0)",
+        "dyn(9007199254740992.0) in [9007199254740993]",
+        "[9007199254740992.0].exists(x, dyn(9007199254740993) in [x])",
+        # A list of literals is a hash set, in which doubles stand for integers that they equal.
+        "!(dyn(9007199254740993) in [9007199254740992.0])",
+        "dyn(9007199254740992) in [9007199254740992.0]",
+        "9007199254740993 > dyn(9007199254740992)",
+        "dyn(9007199254740993) != dyn(9007199254740992u)",
+    )
+
+
+@pytest.mark.parametrize(
+    ("zone", "part"),
+    [("1_0:00", "1_0"), (" 1:00", " 1"), ("1:a", "a"), ("a:00", "a"), (":30", ""), ("١:00", "١")],
+)
+def test_an_offset_from_utc_consists_of_two_integers_of_go(zone: str, part: str) -> None:
+    error = f'strconv.Atoi: parsing "{part}": invalid syntax'
+    assert evaluate(f'timestamp(0).getHours("{zone}") == 1') == error

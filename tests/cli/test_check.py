@@ -17,6 +17,7 @@ from roadstead.invariants.simulated_rows import RunViolation
 from roadstead.journal import JournalRecord, RecordKind
 from roadstead.journal.disk import RealDisk
 from roadstead.journal.files import FileJournal
+from roadstead.journal.headers import FINISHED, segment_name
 from roadstead.journal_copy.folder import INCOMPLETE
 from tests.builders import node, pod
 from tests.cli import manifests
@@ -117,6 +118,16 @@ def test_a_folder_without_a_journal_is_an_input_error(run, tmp_path):
 
     assert missing.exit_code == 2
     assert "holds no journal and no simulated runs (roadstead schedule --output" in missing.stderr
+
+
+def test_a_finished_run_whose_journal_has_only_foreign_files_lacks_its_records(run, tmp_path):
+    (tmp_path / FINISHED).touch()
+    (tmp_path / "other.segment").touch()
+
+    result = run("check", str(tmp_path))
+
+    assert result.exit_code == 1
+    assert f"{segment_name(1)}: the run is finished, but the end record is" in result.stdout
 
 
 def test_a_journal_of_a_newer_format_is_an_input_error(run, journal):

@@ -57,6 +57,7 @@ def run_checks(subject: PluginUnderTest, fleets: Fleets) -> list[Check]:
         checks = [_run_check("answers", _ANSWERS_ARE_VALID, _check_answers, subject, fleets)]
         if checks[0].outcome is CheckOutcome.FAILED:
             return checks
+        # These warn if the plugin decided nothing, so that the other checks prove little.
         checks += impact_checks(subject, fleets)
     hooks = hooks_check(subject, fleets[0])
     if hooks is not None:
@@ -91,6 +92,7 @@ def _comparing_checks(subject: PluginUnderTest) -> list[tuple[str, CheckFunction
             ("reads", check_reads, "updated answers equal newly computed ones"),
             ("signature", _check_signature, "equal signature, equal answers"),
         ]
+    # Each class declares `shares_by_shape` for itself: that of a base class does not count.
     if subject.filters_or_scores and vars(subject.plugin_class).get("shares_by_shape", False):
         named.append(("shapes", check_shapes, "same answers for other requested amounts"))
     if subject.filters_or_scores and subject.plugin_class.effect is not Plugin.effect:
@@ -247,7 +249,8 @@ def check_shapes(subject: PluginUnderTest, fleet: SampleFleet) -> CaseResults:
         pair = [answers(subject, each, table) for each in (facts, _larger(facts))]
         if subject.plugin_class.reads is Reads.ROW:
             # A row may have room for only one of them, or its score may depend on the requests.
-            # Only such plugins sign the amounts of each class (`Profile.signature_of`).
+            # Such plugins may differ here: their signature contains the requested amounts
+            # (`Profile.signature_of`), so only pods of equal amounts share an answer.
             pair = [replace(each, refusals=(), raw=None, scores=None) for each in pair]
         hint = "and the same with larger requests; does `shares_by_shape` hold?"
         yield _difference(pair[0], pair[1], fleet.describe_pod(facts), hint)
