@@ -57,7 +57,7 @@ class SweepOptions:
 class JobOptions:
     """Place of the runs of a sweep, and whether it continues a stopped one.
 
-    jobs: maximum number of runs at a time; None for as many as the machine or cluster has cores.
+    jobs: maximum number of runs at a time; None: chosen by the free cores.
     """
 
     jobs: int | None = None
