@@ -51,7 +51,8 @@ from roadstead.nodes.table import NodeTable
 from roadstead.protocol.errors import UnsupportedError
 
 MAX_BATCH_PODS = 1 << 20
-"""Maximum pods of a batch; hardly ever reached (see `BatchBuilder.record_length`)."""
+"""Maximum pods of a batch; hardly ever reached: the length doubles with each batch that is decided
+to its end."""
 
 
 class BatchBuilder:
@@ -61,7 +62,7 @@ class BatchBuilder:
     `class_cache`. allocates_devices: a batch allocates devices to the pods that it places, so that
     it may have several pods with device claims (`ContinuingBatch`).
     row_versions: by node, the versions of the rows that the last batches chose, for the binder to
-        compare; empty if it does not.
+        compare; empty if the binder compares none.
     _max_pods: maximum pods of the next batch. _single_pods: the kernel of `place_one`. _order: the
         ordered node list for node search. _searched_classes: results by class that extenders
         handle. _single_pod: the cycle of the pod that extenders handle, while it is the batch.

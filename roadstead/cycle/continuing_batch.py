@@ -168,6 +168,6 @@ class ContinuingBatch(Batch):
 
 
 def _may_name_claims(decision: Decision) -> bool:
-    """Whether the text of a decision may name the pod's claims: an error, or one of PreFilter."""
+    """Whether the text of a decision may name the pod's claims: an error or PreFilter's refusal."""
     diagnosis = decision.diagnosis
     return bool(decision.error) or (diagnosis is not None and not diagnosis.pre_filter.is_success)

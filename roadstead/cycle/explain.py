@@ -90,7 +90,7 @@ class Explanation:
             return []
         if self.nominated:
             return [self.nominated]
-        # Scoring failed, which fails the attempt unless only one node is feasible.
+        # Scoring failed, but not the attempt: only one node is feasible.
         if len(self.total) < len(self.feasible):
             return [self.names[row] for row in self.feasible]
         if not len(self.total):

@@ -70,7 +70,7 @@ class Tentative:
         """
         node_of = self._table.residents.node_of
         for uid in [pod.uid for pod in pods]:
-            # First, because its node may have been removed, and the pod with it.
+            # Before the table is asked: the node of a placement may have been removed from it.
             if uid in self._pods:
                 self._drop(uid, *self._pods.pop(uid))
                 continue
@@ -229,7 +229,7 @@ class Tentative:
         self._table.nominate(*self._nominated[uid])
 
     def _end_unconfirmed_nomination(self, uid: str) -> None:
-        """End a nomination ahead of the cache, which did not make it, or made another one."""
+        """End a nomination that `preempt` made: the cache did not make it, or made another one."""
         self._unconfirmed_nominations.discard(uid)
         self._overruled.discard(uid)
         nomination = self._nominated.pop(uid)

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from roadstead.facts.devices import DeviceFacts, Placement, SliceFacts
 
 LISTED_MAX: Final = 4096
-"""Cached `_ListedDevices`, by the id of a slice's devices; beyond, all are dropped."""
+"""Maximum number of cached `_ListedDevices`, by the id of a slice's devices; beyond it all are
+dropped."""
 
 DeviceId = tuple[str, str, str]
 """Driver, pool and name of a device."""
