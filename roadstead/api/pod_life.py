@@ -16,8 +16,9 @@ from roadstead.simulator.replay import Moment
 class PodLife:
     """The result of `SimulationResult.why`.
 
-    story: the life of the pod, from the tables. moment: the explanation, with its time; None if the
-    run was not played again. unexplained: why it could not be played again, or "".
+    story: the life of the pod, from the tables. moment: where the pod was at the explained time,
+    and the explanation for that time; None if the run was not played again. unexplained: why it
+    could not be played again, or "".
     """
 
     story: PodStory
@@ -45,13 +46,17 @@ class PodLife:
 
     @property
     def changes(self) -> tuple[StoryEntry, ...]:
-        """The last changes before the bind of a pod that waited."""
+        """The last changes between the failed attempts of a pod that waited and its bind.
+
+        Of its node: pods that ended there. Of the whole fleet: changed nodes, and events.
+        """
         return self.story.changes
 
     @property
     def explanation(self) -> PodExplanation | None:
         """Node by node and plugin by plugin, at the bind or another time; None if not played."""
-        return None if self.moment is None else PodExplanation((), self.moment.explanation)
+        no_notes = ()
+        return None if self.moment is None else PodExplanation(no_notes, self.moment.explanation)
 
     def document(self) -> dict[str, object]:
         """Return the JSON of `roadstead why --format json`."""

@@ -104,7 +104,7 @@ def explain_command(
 
     if html is not None:
         check_file(html, may_replace=force)
-    settings = plans.read_settings(options.or_inline())
+    settings = plans.read_settings(options.with_inline_default())
     config = plans.read_config(options)
     # Hashes of the inputs are only written to the folder of a run; this command writes none.
     loaded = load(source, with_digests=False)

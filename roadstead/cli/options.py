@@ -96,7 +96,7 @@ class RunOptions:
         if self.config is not None and self.preset is not None:
             raise click.UsageError("--config and --preset exclude each other")
 
-    def or_inline(self) -> RunOptions:
+    def with_inline_default(self) -> RunOptions:
         """Use the inline runtime unless another one was requested."""
         if self.runtime or self.ray_address or self.settings is not None:
             return self

@@ -53,7 +53,7 @@ FAILURES_SHOWN: Final = 10
 """Maximum number of messages of failed plugins."""
 
 PAIRS_SHOWN: Final = 6
-"""Maximum number of pairs of configurations that are printed, as of four configurations."""
+"""Maximum number of pairs of configurations that are printed: all pairs of four configurations."""
 
 OWNERS_MAX: Final = 50
 """Maximum number of rows of the table of waits by owner."""
@@ -214,7 +214,7 @@ def print_waits(console: Console, summaries: Mapping[str, RunSummary]) -> None:
     from roadstead.protocol.errors import printable
     from roadstead.report.text_table import Column, print_table, text_column
 
-    # Headings of the columns of waits; those before them are the run and its counts.
+    # Headings of the quantiles of waits (p50, …); those before them are the run and its counts.
     quantiles = HEADS[6:]
     columns = [text_column("owner"), Column("bound"), *map(Column, quantiles)]
     for name, summary in summaries.items():

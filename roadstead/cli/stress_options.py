@@ -55,7 +55,10 @@ class SweepOptions:
 
 @dataclass(frozen=True, slots=True)
 class JobOptions:
-    """Place of the runs of a sweep, and whether it continues a stopped one."""
+    """Place of the runs of a sweep, and whether it continues a stopped one.
+
+    jobs: maximum number of runs at a time; None: chosen by the free cores.
+    """
 
     jobs: int | None = None
     ray_address: str | None = None

@@ -117,7 +117,10 @@ def definition_of(options: SweepOptions) -> SweepDefinition:
 
 
 def _engine(chosen: str, definition: SweepDefinition) -> str:
-    """Return the chosen engine, or the default one. Raises InputError if the study has another."""
+    """Return the chosen engine, or the default one.
+
+    Raises InputError if the study cannot run on the chosen engine.
+    """
     engine = chosen or ("inline" if definition.study == PRODUCT else "model")
     if (engine == "model") == (definition.study == PRODUCT):
         wanted = "virtual, inline or ray" if definition.study == PRODUCT else "model"
@@ -182,9 +185,10 @@ def advise(result: LabSweepResult, engine: str, *more_notes: str) -> Recommendat
     more_notes: on the basis of the recommendation; "" for none.
     """
     points = result.points()
+    # A recommendation compares placed pods, throughput, score regret and conflicts.
     if len(points) < 2 or any(name not in points[0].bands for name in COMPARED_METRICS):
         return None
-    # A binder that omits checks is only for the lab.
+    # `recheck` sets which checks the binder makes; a binder that omits some is only for the lab.
     if any(name == "recheck" for name, _ in result.sweep.axes):
         return None
     advice = recommend(points)

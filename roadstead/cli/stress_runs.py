@@ -72,7 +72,10 @@ def used_settings(options: JobOptions) -> Settings:
 
 
 def joins_cluster(engine: str, options: JobOptions) -> bool:
-    """Whether the runs of a sweep are spread over a Ray that is joined."""
+    """Whether the runs of a sweep are spread over an existing Ray cluster, which is joined.
+
+    LOCAL: Ray is started on this machine, if it is needed at all.
+    """
     address = used_settings(options).ray.address or os.environ.get(ADDRESS_VARIABLE) or LOCAL
     return engine in PARALLEL_ENGINES and address != LOCAL
 
@@ -146,6 +149,7 @@ def processes_of(
         return None
     settings = used_settings(options)
     is_joined = joins_cluster(engine, options)
+    # None: the number of cores of a joined cluster is not known yet.
     jobs = options.jobs or (None if is_joined else usable_cores())
     if jobs == 1 and not is_joined:
         return None

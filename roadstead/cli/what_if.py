@@ -45,8 +45,8 @@ moment_parameters = (
     click.option(
         "--at",
         metavar="TIME",
-        help="The moment of --run, as 3h20m: after all events of that time [default: 0s]. The run "
-        "is played again up to then.",
+        help="The simulated time at which to start from --run, such as 3h20m [default: 0s]. The "
+        "run is played again up to this time, with all events of this time.",
     ),
 )
 """Options of the source of nodes and pods, a moment of a simulated run included."""
@@ -101,7 +101,7 @@ def prepare(
 
     if target.output is not None:
         check_answer_folder(target.output, may_replace=target.may_replace, flag=replace_flag)
-    settings = plans.read_settings(options.or_inline())
+    settings = plans.read_settings(options.with_inline_default())
     if source.run is None:
         config = plans.read_config(options)
         loaded = load(source, with_digests=False)

@@ -107,7 +107,8 @@ class ClassInput:
     """The results of a class with which a batch begins: after PreFilter and PreScore.
 
     shared_evaluation: of a class that differs only in resource amounts. The kernel uses it in place
-    of the evaluation of `scores`, which then runs only for pods that the kernel does not decide.
+    of the class's own evaluation (that of `scores`), which then runs only for pods that the kernel
+    does not decide.
     """
 
     scores: ClassScores
@@ -222,7 +223,7 @@ class Batch:
         if self._name_best and result.rows:
             best = self._names(self._kernel.best_rows(pods[0].signature, result.totals[0]))
         numbers = (result.rows, result.feasible, result.totals, result.tied_best)
-        # The kernel may have stopped before the last pods.
+        # The kernel may have stopped before the last pods; `stopped` is the reason, or "".
         decided = zip(pods, *numbers, strict=False)
         decisions = [
             Decision(pod, names[row], feasible, total, size, best)
@@ -286,7 +287,7 @@ class Batch:
         """Return a decision without a node.
 
         None if preemption must wait until the placed pods are assumed: no pod is evicted because of
-        a placement that the cache may still refuse.
+        a placement that the cache may still refuse. `dry_run_size` is None if no plugin preempts.
         """
         diagnosis, profile = scores.diagnosis(), scores.evaluation.profile
         are_assumed = not (self._placed or self.has_unassumed)

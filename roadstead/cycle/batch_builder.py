@@ -51,16 +51,18 @@ from roadstead.nodes.table import NodeTable
 from roadstead.protocol.errors import UnsupportedError
 
 MAX_BATCH_PODS = 1 << 20
-"""Maximum pods of a batch; hardly ever reached (see `BatchBuilder.record_length`)."""
+"""Maximum pods of a batch; hardly ever reached: the length doubles with each batch that is decided
+to its end."""
 
 
 class BatchBuilder:
     """Choose the pods of one batch at a time, evaluate their classes, and build the batch.
 
     profiles: by scheduler name. memory_sharers: number of builders that share the memory bounds of
-    `class_cache`. allocates_devices: see `ContinuingBatch`.
+    `class_cache`. allocates_devices: a batch allocates devices to the pods that it places, so that
+    it may have several pods with device claims (`ContinuingBatch`).
     row_versions: by node, the versions of the rows that the last batches chose, for the binder to
-        compare; empty if it does not.
+        compare; empty if the binder compares none.
     _max_pods: maximum pods of the next batch. _single_pods: the kernel of `place_one`. _order: the
         ordered node list for node search. _searched_classes: results by class that extenders
         handle. _single_pod: the cycle of the pod that extenders handle, while it is the batch.
@@ -119,7 +121,8 @@ class BatchBuilder:
 
         Sampled pods form batches of their own; a pod that is nominated or that extenders handle is
         a batch by itself. Unless the batch allocates devices, it has one pod with device claims.
-        After an early end the next batch is short: results would be computed again.
+        After a batch that ended early the next one is short: the results for the pods behind such
+        an end are computed in vain.
         """
         pods = self._limit_classes(pods[: self._max_pods])
         if not pods or self._is_single(pods[0]):
@@ -147,17 +150,20 @@ class BatchBuilder:
     def _limit_classes(self, pods: Sequence[PodInCycle]) -> Sequence[PodInCycle]:
         """Return the first pods, as many as the memory bounds on classes allow."""
         rows = len(self.table)
+        # First the bound on classes with results of their own: those of one shape may share them.
         most = max_cached_classes(rows, self._memory_sharers)
         if len({pod.signature for pod in pods}) <= most:
             return pods
         pods = pods[: prefix_length((self._sharing_key(pod) for pod in pods), most)]
+        # Then the bound on all classes, because the kernel stores totals for each.
         most = max_batch_classes(rows, self._memory_sharers)
         return pods[: prefix_length((pod.signature for pod in pods), most)]
 
     def _sharing_key(self, pod: PodInCycle) -> Hashable:
         """Return a key that is equal for pods that share results: their shape or class."""
         profile = self._profiles[pod.pod_class.facts.scheduler_name]
-        # Only the kernel decides by the results of another class.
+        # Only the kernel decides by the results of another class. `has_shape`: all plugins have the
+        # same results for all classes of the shape, apart from resource amounts.
         shares = self.compiled_kernel is not None and profile.has_shape(pod.pod_class)
         return pod.evaluated.shape if shares else pod.signature
 
@@ -240,8 +246,8 @@ class BatchBuilder:
         """Decide one pod by the kernel and place it; return its node.
 
         None, with nothing changed, if the kernel does not cover it or finds no node, or it has
-        claims of devices: a batch decides it then. For pods without a nominated node, on a table
-        without nominations and unconfirmed placements.
+        claims of devices: a batch decides it then. Call it only for a pod without a nominated node,
+        on a table that has neither nominations nor unconfirmed placements.
         """
         compiled_kernel, signature = self.compiled_kernel, pod.signature
         if (
@@ -263,7 +269,7 @@ class BatchBuilder:
         return node_name
 
     def kernel_of(self, pods: Sequence[PodInCycle]) -> Kernel:
-        """Return a new kernel for the classes of pods; no pod is decided on this table."""
+        """Return a new kernel for the classes of pods, to evaluate them; it places no pods."""
         compiled_kernel = self.compiled_kernel
         assert compiled_kernel is not None, "there is a kernel"
         assert compiled_kernel.code is not None, "and its code"

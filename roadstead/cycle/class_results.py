@@ -4,6 +4,10 @@ of(pod) ──► cached and valid
      └────► else those of another class of the same shape
      └────► else cached, and brought up to date where nodes changed
      └────► else evaluated anew, with results of workers if they are stored
+
+Inputs of results are the version of the nodes' facts and the plugins' own state of the pod. Lasting
+inputs are without the state that only per-pod filters read: filters that a kernel calls again for
+each pod (`FilterPlugin.runs_per_pod`).
 """
 
 from __future__ import annotations
@@ -52,7 +56,9 @@ class ClassResults:
             inputs = inputs_of(self._table, profile, pod.evaluated)
             if pod.signature in self.worker_results and not with_stored:
                 continue
-            if (cached is None or cached.validity.inputs != inputs) and worker_calls(profile):
+            is_missing = cached is None or cached.validity.inputs != inputs
+            # `worker_calls`: the users' plugins that workers can call, if there are any.
+            if is_missing and worker_calls(profile):
                 found[pod.signature] = pod
         return list(found.values())
 
@@ -95,6 +101,7 @@ class ClassResults:
         profile: Profile,
         compiled_kernel: CompiledKernel | None,
     ) -> bool:
+        """Whether cached results are valid for a kernel, which calls per-pod filters again."""
         if compiled_kernel is None or compiled_kernel.code is None:
             return False
         inputs = lasting_inputs_of(self._table, profile, pod.evaluated)
@@ -109,6 +116,7 @@ class ClassResults:
         compiled_kernel: CompiledKernel | None,
     ) -> CachedClass | None:
         """Return the results of another class of the same shape, if they are valid for this one."""
+        # `has_shape`: no plugin's results differ within a shape, apart from resource amounts.
         if compiled_kernel is None or not profile.has_shape(pod.pod_class):
             return None
         shared = self._shared.get((profile.scheduler_name, pod.evaluated.shape))
@@ -127,7 +135,8 @@ class ClassResults:
         other, validity = shared.class_input, shared.validity
         # By constructor: `dataclasses.replace` takes several times as long, for each new class.
         class_input = ClassInput(scores, other.pre_filter, other.pre_score, other.scores.evaluation)
-        # One set for the shape: a pod that does not affect one of its classes affects none.
+        # The same set object for all classes of the shape: a pod that does not affect one of these
+        # classes does not affect the others.
         unaffected_by = validity.unaffected_by
         return CachedClass(class_input, Validity(validity.inputs, validity.changes, unaffected_by))
 

@@ -245,9 +245,9 @@ class ClassScores:
         outcome = evaluation.pre_filter
         result = Diagnosis(
             len(evaluation.table),
-            outcome.status,
-            outcome.unreached,
-            (*outcome.restricted_by, *self._restricting_extender),
+            pre_filter=outcome.status,
+            unreached=outcome.unreached,
+            restricted_by=(*outcome.restricted_by, *self._restricting_extender),
         )
         for status in () if self.search_result is None else self.search_result.unknown_nodes:
             result.add(status, 1)
@@ -260,7 +260,8 @@ class ClassScores:
 
 def _count_refusals(evaluation: Evaluation, into: Diagnosis) -> None:
     """Count the refused rows of an evaluation by status."""
-    # `bincount` counts from 0, and the lowest code is EXCLUDED, -1.
+    # `bincount` counts from 0. The lowest code is EXCLUDED, -1: the row of a node that is not among
+    # those to which PreFilter restricted the pod.
     counts = np.bincount(evaluation.codes[evaluation.codes != PASSED] + 1)
     for index in np.flatnonzero(counts).tolist():
         code, count = index - 1, int(counts[index])
@@ -271,7 +272,10 @@ def _count_refusals(evaluation: Evaluation, into: Diagnosis) -> None:
 
 
 def refused_nodes(evaluation: Evaluation) -> dict[str, tuple[NodeFacts, ...]]:
-    """Return the nodes that PostFilter plugins refused, of those plugins that read them."""
+    """Return by plugin the nodes that its Filter refused, for plugins whose PostFilter reads them.
+
+    Only rows refused by a status of the plugin count, not those that PreFilter excluded.
+    """
     found = {}
     for plugin in evaluation.profile.post_filter:
         if not plugin.reads_refused_nodes:

@@ -141,13 +141,15 @@ class ContinuingBatch(Batch):
     def _decide_changed(self, pod: PodInCycle, scores: ClassScores) -> Decision | None:
         """Return a decision that is computed for this pod alone on the current table.
 
-        None if the pods before it must be assumed first: claims of volumes, and claims of devices
-        that several pods share, are bound only when a pod is assumed, and no pod is evicted for
-        pods that are not assumed yet.
+        None if the pods before it must be assumed first. This is so for a pod with claims of
+        volumes, or of devices that it shares with a placed pod: these are bound only when a pod is
+        assumed. It is also so for a pod that would preempt: no pod is evicted because of pods that
+        are not assumed yet.
         """
         facts, profile = pod.pod_class.facts, scores.evaluation.profile
         if facts.volumes or (facts.device_claims and not self._has_allocated_all):
             return None
+        # It names a claim that is allocated ahead.
         if profile.storage.ahead.concerns(facts):
             return None
         alone = SinglePodCycle(scores, pod).batch(self._chooser, name_best=self._name_best)
@@ -159,12 +161,13 @@ class ContinuingBatch(Batch):
         if facts.device_claims:
             return None
         diagnosis = decision.diagnosis
+        # `dry_run_size`: None if no plugin wants to try a preemption.
         if diagnosis is None or dry_run_size(profile, facts, diagnosis) is None:
             return decision
         return None
 
 
 def _may_name_claims(decision: Decision) -> bool:
-    """Whether the text of a decision may name the pod's claims: an error, or one of PreFilter."""
+    """Whether the text of a decision may name the pod's claims: an error or PreFilter's refusal."""
     diagnosis = decision.diagnosis
     return bool(decision.error) or (diagnosis is not None and not diagnosis.pre_filter.is_success)

@@ -52,7 +52,8 @@ class PluginScores:
 class Explanation:
     """Every node's result for a pod. names: sorted bytewise.
 
-    statuses: by node, in the order of `names`; None for a feasible node.
+    statuses: by node, in the order of `names`; None for a feasible node, a status without plugin
+        for one that is excluded because PreFilter restricted the pod to other nodes.
     feasible: indices into `names`. total: int64[feasible].
     nominated: the nominated node, if it is feasible. cycle_error: why the attempt fails.
     score_error: why scoring fails, which fails the attempt only if nodes must be compared.
@@ -89,7 +90,7 @@ class Explanation:
             return []
         if self.nominated:
             return [self.nominated]
-        # Scoring failed, which fails the attempt unless only one node is feasible.
+        # Scoring failed, but not the attempt: only one node is feasible.
         if len(self.total) < len(self.feasible):
             return [self.names[row] for row in self.feasible]
         if not len(self.total):
@@ -198,13 +199,20 @@ def _status(status: Status) -> Json:
 
 
 def post_filter_fields(result: PostFilterResult) -> Json:
-    """Return the result of PostFilter in the form of the recordings of kube-scheduler."""
+    """Return the result of PostFilter in the form of the recordings of kube-scheduler.
+
+    acceptable: nodes of the best candidates, any of which upstream could choose. exhaustive: the
+    dry run tried all nodes on which removing pods may help, so that a comparison may expect all
+    candidates. deallocated: key of the claim whose allocation is removed; deallocatable: keys of
+    all claims whose removal would have the same effect.
+    """
     fields: Json = {"status": _status(result.status), "nominatedNode": result.nominated_node}
     fields["exhaustive"] = result.exhaustive
     if result.deallocated:
         fields["deallocated"] = result.deallocated
         fields["deallocatable"] = list(result.deallocatable)
     if result.status.is_success:
+        # Without the plugin: a recorded success names none.
         fields["status"] = {"code": result.status.code.upstream_name}
         fields["acceptable"] = sorted(result.acceptable, key=str.encode)
         fields["candidates"] = [
@@ -355,7 +363,10 @@ def _diagnosis(
 ) -> Diagnosis:
     outcome = evaluation.pre_filter
     diagnosis = Diagnosis(
-        len(evaluation.table), outcome.status, outcome.unreached, outcome.restricted_by
+        len(evaluation.table),
+        pre_filter=outcome.status,
+        unreached=outcome.unreached,
+        restricted_by=outcome.restricted_by,
     )
     for status in statuses:
         if status is not None:

@@ -90,8 +90,9 @@ def filtered_nodes(evaluation: Evaluation) -> FilteredNodes:
     names = evaluation.pre_filter.node_names
     if names is None:
         return FilteredNodes(feasible, failing=failing)
-    # Excludes the nominated node, which is evaluated separately, unless PreFilter selected it.
-    return FilteredNodes(feasible, arrivals[evaluation.table.rows_of(names)], failing)
+    # Not the nominated node, which is evaluated separately, unless PreFilter selected it, too.
+    considered = arrivals[evaluation.table.rows_of(names)]
+    return FilteredNodes(feasible, considered, failing)
 
 
 class OrderedNodesCache:
@@ -234,8 +235,8 @@ class _Search:
     def refuse(self, refused: Mapping[str, Status]) -> None:
         """Record extenders' refusals, by node; the nodes may be unknown."""
         self._refused |= refused
-        positions = (self.order.index_of(name) for name in refused)
-        self.also_refused |= {index for index in positions if index is not None}
+        indices = (self.order.index_of(name) for name in refused)
+        self.also_refused |= {index for index in indices if index is not None}
 
     def visit(self, to_find: int, start: int) -> list[NodeFacts]:
         """Return the feasible nodes that the search finds, in order of the search."""
@@ -243,7 +244,8 @@ class _Search:
         self._visited = self.considered[visited]
         if self.failing:
             self._end_at_failure()
-        return [self.order.nodes[p] for p in self._visited[self.fits[self._visited]].tolist()]
+        fitting = self._visited[self.fits[self._visited]]
+        return [self.order.nodes[index] for index in fitting.tolist()]
 
     def _end_at_failure(self) -> None:
         """End the visit before the first node on which a filter failed."""
@@ -288,23 +290,30 @@ class _Search:
             else:
                 by_status.setdefault(status, []).append(name)
         refused = tuple((status, self._arrivals(nodes)) for status, nodes in by_status.items())
-        found_nodes = FoundNodes(remaining, added, self._evaluated(), refused, passed.is_bare)
+        # is_bare: an extender returned node objects, which are scored without pods and images.
+        found_nodes = FoundNodes(
+            remaining, added, self._evaluated(), refused, is_bare=passed.is_bare
+        )
         of_remaining = {name: scores[name] for name in names if name in scores}
         return SearchResult(
-            found_nodes, of_remaining, tuple(unknown_nodes), by_extender, "", next_start
+            found_nodes,
+            of_remaining,
+            tuple(unknown_nodes),
+            by_extender=by_extender,
+            next_start=next_start,
         )
 
     def _evaluated(self) -> I64 | None:
         """Return the nodes whose refusals are reported, by arrival; None for all."""
         if len(self._visited) == len(self.considered):
             return None
-        positions = np.union1d(self._visited, np.array(sorted(self.also_refused), dtype=np.intp))
-        evaluated: I64 = self.order.arrivals[positions]
+        indices = np.union1d(self._visited, np.array(sorted(self.also_refused), dtype=np.intp))
+        evaluated: I64 = self.order.arrivals[indices]
         return evaluated
 
     def _arrivals(self, names: Sequence[str]) -> I64:
-        positions = [self.order.index_of(name) for name in names]
-        arrivals: I64 = self.order.arrivals[np.array(positions, dtype=np.intp)]
+        indices = [self.order.index_of(name) for name in names]
+        arrivals: I64 = self.order.arrivals[np.array(indices, dtype=np.intp)]
         return arrivals
 
 

@@ -48,8 +48,9 @@ class PlainCycle:
         self._node_search = node_search
         self._ordered_nodes = OrderedNodesCache()
         self._scores: ClassCache[ClassScores] = ClassCache()
+        # Which profiles bind claims; the claims of other profiles' pods are ignored.
         self._binding = binding_profiles(profiles.values())
-        self._volumes = AssumedClaims(next(iter(profiles.values())).storage)
+        self._assumed_claims = AssumedClaims(next(iter(profiles.values())).storage)
 
     def decide(self, pod: PodInCycle) -> Decision:
         """Decide one pod, and place it on the table if a node is feasible.
@@ -58,6 +59,7 @@ class PlainCycle:
         does not support it.
         """
         pod = pod.without_substitute()
+        # A cycle begins with a snapshot, as upstream; `arrived` counts the nodes added so far.
         take_snapshot(self.table, self.table.arrived)
         scores = self._scores_of(pod)
         batch = self._nominated(pod) or self._batch_of(scores, pod)
@@ -113,16 +115,16 @@ class PlainCycle:
         facts = self._binding.without_ignored_claims(pod.pod_class.facts)
         if facts.may_bind_claims:
             node = self.table.facts(self.table.row_of(node_name))
-            self._volumes.assume(pod.uid, facts, node)
+            self._assumed_claims.assume(pod.uid, facts, node)
 
     def forget(self, pod: PodInCycle, node_name: str) -> None:
         """Undo a placement and the reservation of its volumes and devices."""
         self.table.remove_pod(node_name, pod.pod_class, uid=pod.uid)
-        self._volumes.forget(pod.uid)
+        self._assumed_claims.forget(pod.uid)
 
     def confirm(self, pod: PodInCycle) -> None:
         """Commit a placement: the pod's claims are bound for good."""
-        self._volumes.confirm(pod.uid)
+        self._assumed_claims.confirm(pod.uid)
 
     def explain(self, pod: PodInCycle) -> Explanation:
         """Return every node's result for one pod; places nothing."""

@@ -7,10 +7,10 @@
 
 The cycle does no I/O and reads no clock: `decide` is a generator that yields requests (`needs.py`),
 which a driver answers. Between `hold` and `release` only its own decisions change the table. The
-delay is simulated latency. A scope is the nodes on which pods are decided: all, or with partitions
-the scheduler's own (`scopes.py`). To catch up, the table applies all changes of the cache so far;
-its state then is a *reading* for a scope, fresh for the batch that it was made for, stale for later
-ones. A chain is batches that are decided one after another before their messages are sent.
+delay is the simulated latency of a job (the pods of one gang or controller). A scope is all nodes,
+or with partitions the scheduler's own. To catch up, the table applies all changes of the cache so
+far; its state then is a *reading* for a scope, fresh for the batch that it was made for, stale for
+later ones. A chain is batches that are decided one after another before their messages are sent.
 
 Upstream: pkg/scheduler/schedule_one.go (schedulingCycle), for a batch of pods in place of one.
 """
@@ -60,15 +60,15 @@ ResultT = TypeVar("ResultT")
 """What steps on a held table return."""
 
 DECISIONS_PER_PAUSE = 128
-"""Number of decisions between two pauses, in which this process answers messages. One call of the
-kernel makes at most as many."""
+"""Number of decisions after which the cycle pauses, so that this process can answer messages. One
+call of the kernel makes at most as many."""
 
 Decided: TypeAlias = tuple[list[Decision], int]
 """Decisions for the first pods of a batch, and how many pods were decided or passed on."""
 
 LimitBatch: TypeAlias = Callable[[BatchBuilder, Sequence[PodInCycle]], Sequence[PodInCycle]]
-"""Returns the first pods of a batch: fewer if workers score or list their classes, because each
-placement makes what the workers computed for its row out of date."""
+"""Returns the first pods of a batch: fewer if workers score or list their classes, because the
+workers' results for a row are out of date once a pod is placed on it."""
 
 
 class LockedTable(Protocol):
@@ -376,9 +376,9 @@ def after_failure(
 ) -> NeedGenerator[tuple[Decision, bool]]:
     """Return a decision with PostFilter's result, and whether that changes the cluster's state.
 
-    Preemption may, and the deallocation of a claim does. If no plugin wants a dry run, and the pod
-    has no claims of devices, PostFilter runs later, when the failed attempt is reported
-    (`roadstead.attempts.attempt_results`).
+    A preemption may change it, and the deallocation of a claim changes it. If no plugin wants a dry
+    run, and the pod has no claims of devices, PostFilter runs later, when the failed attempt is
+    reported (`roadstead.attempts.attempt_results`).
     """
     pod, diagnosis = decision.pod, decision.diagnosis
     if diagnosis is None:

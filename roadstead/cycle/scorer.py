@@ -60,7 +60,8 @@ class Scorer:
         pod = self.table.classes.pod_class(decode_facts(facts))
         profile = self._profiles[pod.facts.scheduler_name]
         state = CycleState(node_count)
-        states = {FILTER: state, SCORE: CycleState(node_count, state)}
+        # Plugins of PreScore and Score can also read what PreFilter wrote.
+        states = {FILTER: state, SCORE: CycleState(node_count, before=state)}
         plugins = worker_calls(profile)
         failed = _prepare(profile, states, pod)
         columns = (

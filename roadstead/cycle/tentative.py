@@ -39,8 +39,9 @@ class Tentative:
     _nomination_counts: (node, class) → number of nominations that did not end, as the table should
         count them.
     _unconfirmed_nominations: UIDs of nominations of `preempt` that the cache has not made yet.
-    _removed, _victims: (node, pod) of pods that `remove_from_table` and `preempt` removed from
-        their rows and that the cache still has.
+    _removed, _victims: (node, resident) of pods that `remove_from_table` and `preempt` removed from
+        their rows and that the cache still has. A resident is one pod on a node: its UID, key, time
+        of start and class.
     """
 
     def __init__(self, table: NodeTable) -> None:
@@ -58,7 +59,7 @@ class Tentative:
         return len(self._pods)
 
     def nodes(self) -> set[str]:
-        """Return the nodes whose rows differ from the cache's changes."""
+        """Return the nodes whose rows have other pods than the cache has there."""
         removed = (node_name for node_name, _ in (*self._removed.values(), *self._victims.values()))
         return {*(node_name for node_name, _ in self._pods.values()), *removed}
 
@@ -69,7 +70,7 @@ class Tentative:
         """
         node_of = self._table.residents.node_of
         for uid in [pod.uid for pod in pods]:
-            # First, because its node may have been removed, and the pod with it.
+            # Before the table is asked: the node of a placement may have been removed from it.
             if uid in self._pods:
                 self._drop(uid, *self._pods.pop(uid))
                 continue
@@ -228,7 +229,7 @@ class Tentative:
         self._table.nominate(*self._nominated[uid])
 
     def _end_unconfirmed_nomination(self, uid: str) -> None:
-        """End a nomination ahead of the cache, which did not make it, or made another one."""
+        """End a nomination that `preempt` made: the cache did not make it, or made another one."""
         self._unconfirmed_nominations.discard(uid)
         self._overruled.discard(uid)
         nomination = self._nominated.pop(uid)

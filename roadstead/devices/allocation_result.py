@@ -136,6 +136,7 @@ def _configs(plan: ClaimPlan, selected: Callable[[int], int]) -> Iterator[Driver
         # As upstream, once for every request to which it applies.
         for index, request in enumerate(plan.requests):
             choice = request.choices[selected(index)]
+            # A configuration names requests, or alternatives of them as `request/alternative`.
             names = {choice.base_name}
             if request.has_alternatives:
                 names.add(choice.result_name)

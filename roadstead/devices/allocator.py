@@ -159,6 +159,7 @@ class Allocator:
         pools = self.pools.seen_from(node, labels)
         # A search with another limit may end where the default one does not, or the reverse.
         pools_key = None if is_over or new_share_id else self._quick.equivalence_key(pools)
+        # None: results depend on more than which devices the pools have and which are in use.
         if pools_key is None:
             return self._search(
                 plan, VisiblePools(node, labels, pools, self._matcher), is_over, new_share_id
@@ -208,7 +209,8 @@ class Allocator:
         try:
             return search if search.run() else None
         except QuantityError as error:
-            # The sum of such amounts has too many digits for any memory; upstream tries.
+            # The amounts differ so much in size that their sum has too many digits for any memory.
+            # Upstream computes it all the same.
             raise AllocationError(str(error)) from error
 
     def _allocations(
@@ -238,10 +240,10 @@ class Allocator:
     def repeats(
         self, plan: Plan, node: str, labels: Labels, allocations: tuple[Allocation, ...]
     ) -> bool:
-        """Whether a search finds allocations of another process again, one for each claim.
+        """Whether a search here has the result of another process: an allocation for each claim.
 
         The search is among the devices of the allocations; requests for all devices search all. It
-        may assign these devices to other requests, and then the allocations are refused.
+        may assign these devices to other requests: then the answer is no.
 
         Raises:
             AllocationError: as `allocate`.

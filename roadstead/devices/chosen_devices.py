@@ -62,7 +62,10 @@ class ChosenDevices:
         return not choice.facts.has_admin_access or claim in claims
 
     def has_capacity(self, choice: Choice, device: PoolDevice) -> bool:
-        """Whether the device's capacities suffice for the request, see `capacity.fits`."""
+        """Whether the device's capacities suffice for the request.
+
+        Besides what allocations in use and earlier requests of this search consume of them.
+        """
         return capacity.fits(
             device.facts,
             choice.facts.capacity,
@@ -170,7 +173,10 @@ def _constraints_of(claim: ClaimPlan) -> list[Constraint]:
 
 
 def _compared_by_upstream(device: PoolDevice, number: int) -> PoolDevice:
-    """Return the device whose capacity upstream compares: that at index `number` of the slice."""
+    """Return the device whose capacity upstream compares, which is not always the chosen one.
+
+    Upstream takes the number of devices that the request has for an index into the slice's devices.
+    """
     devices = device.slice.devices
     if number >= len(devices):
         text = f"runtime error: index out of range [{number}] with length {len(devices)}"

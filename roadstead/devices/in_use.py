@@ -97,7 +97,7 @@ class DevicesInUse:
     def consumption_key(self, pool: Pool) -> Hashable:
         """Return the consumption of a pool's shared devices: (device, amounts by capacity).
 
-        Of all of them: two nodes may reach different devices of one pool.
+        Devices that only some nodes reach are included.
         """
         if not self._counts_shares:
             return None

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from roadstead.facts.devices import DeviceFacts, Placement, SliceFacts
 
 LISTED_MAX: Final = 4096
-"""Cached `_ListedDevices`, by the id of a slice's devices; beyond, all are dropped."""
+"""Maximum number of cached `_ListedDevices`, by the id of a slice's devices; beyond it all are
+dropped."""
 
 DeviceId = tuple[str, str, str]
 """Driver, pool and name of a device."""
@@ -92,7 +93,8 @@ class Pool:
         devices, equally used and consumed, give equal answers.
     positions: of devices, by name; must not be changed, because pools share it.
     matches: cache of selector results.
-    devices_code: cache, see `PoolMatcher.devices_code_of`; None: not yet computed.
+    devices_code: cache of a number that is equal for pools with equal devices in equal order
+        (`PoolMatcher.devices_code_of`); None: not yet computed.
     in_use: cache of the bits of devices in use. in_use_at: (number of the `DevicesInUse` that
         computed them, position in its log of changes up to which they are current).
     """
@@ -352,25 +354,25 @@ def _add_to_pool(entries: list[_SliceDevices], entry: _SliceDevices) -> None:
 
 
 def _pool_of(
-    key: tuple[str, str], entries: list[_SliceDevices], found: _ListedDevices, gates: DeviceGates
+    key: tuple[str, str], entries: list[_SliceDevices], listed: _ListedDevices, gates: DeviceGates
 ) -> Pool:
-    """Return the pool of some slices. found: of the devices of all of them."""
+    """Return the pool of some slices. listed: data on the devices of all these slices."""
     devices = entries[0].devices
     if len(entries) > 1:
         devices = tuple([device for entry in entries for device in entry.devices])
     is_partitionable = gates.partitionable and (
-        bool(found.consumers) or any(entry.devices_have_placements for entry in entries)
+        bool(listed.consumers) or any(entry.devices_have_placements for entry in entries)
     )
-    has_taints = gates.taints and found.has_taints
+    has_taints = gates.taints and listed.has_taints
     return Pool(
         driver=key[0],
         name=key[1],
         slices=tuple([entry.slice for entry in entries]),
         devices=devices,
         is_incomplete=len(entries) != entries[0].slice.slices_in_pool,
-        invalid=found.invalid,
-        unallocatable=0 if gates.partitionable else found.consumers,
+        invalid=listed.invalid,
+        unallocatable=0 if gates.partitionable else listed.consumers,
         needs_search=gates.consumable_capacity or is_partitionable or has_taints,
         depends_on_use_alone=not is_partitionable and not has_taints,
-        positions=found.positions,
+        positions=listed.positions,
     )

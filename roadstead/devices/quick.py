@@ -73,7 +73,7 @@ class QuickAnswers:
                     return Verdict.NO
                 if len(demand.totals) > QUERIES_MAX:
                     return Verdict.UNKNOWN
-                # Other devices may suffice, but which of them only the search finds.
+                # Other devices than the first may suffice; only the search finds out which.
                 verdict = self._verdict_by_counts(demand, pools)
                 return Verdict.NO if verdict is Verdict.NO else Verdict.UNKNOWN
         return chosen
@@ -91,8 +91,8 @@ class QuickAnswers:
         for index, pool in enumerate(pools):
             if not missing:
                 break
-            # Choices of such a pool depend on each other, or the search fails: only it has the
-            # answer.
+            # The choices of devices of such a pool depend on each other, or it is an error to
+            # choose one: only the search has the answer.
             if pool.needs_search or pool.invalid:
                 return None
             bits = chosen_bits.get(index, 0)
@@ -121,6 +121,7 @@ class QuickAnswers:
         found = []
         for pool in pools:
             code = self._matcher.devices_code_of(pool)
+            # UNSHARED: nodes are selected by labels, which become part of the allocations.
             if code == UNSHARED or pool.invalid or pool.is_incomplete:
                 return None
             if not pool.depends_on_use_alone:

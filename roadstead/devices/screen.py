@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from roadstead.devices.pools import DevicePools, Labels, Pool
 
 DEMANDS_MAX: Final = 256
-"""Demands, and kinds of searches, whose verdicts are kept: the most recently used ones."""
+"""Demands, and keys of searches, whose verdicts are kept: the most recently used ones."""
 
 BY_CODE_MAX: Final = 4096
 """Groups of equivalent nodes whose verdicts on one demand are kept."""
 
 MARKED_MAX: Final = 256
-"""A change of a pool that more nodes see marks every node, not these one by one."""
+"""If a pool changes that more nodes see, all nodes are marked as changed, not these one by one."""
 
 SHARED_MAX: Final = 64
 """Sets of pools whose verdicts are shared in one pass: if nodes see more different sets, few nodes
@@ -94,7 +94,7 @@ class NodeScreen:
         self._unused: list[int] = []
         # By pool: numbers of the nodes for which it was read last.
         self._nodes_seeing: dict[PoolKey, set[int]] = {}
-        # By `Demand.totals`, and by the key of `record`.
+        # By `Demand.totals`, and by the key of `record`: `Plan.shape`.
         self._answers: OrderedDict[Hashable, _VerdictCache] = OrderedDict()
         self._outcomes: OrderedDict[Hashable, _VerdictCache] = OrderedDict()
         pools.watch(self._slices_changed)

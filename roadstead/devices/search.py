@@ -276,7 +276,8 @@ class Search:
         """Return the place of the last chosen device of a choice; earlier places need not be tried.
 
         Devices there were tried before that one, and the result for a set of devices does not
-        depend on their order. With counters or capacities it does, as upstream, so all are tried.
+        depend on their order. With counters or capacities the result depends on the order, as
+        upstream, so all are tried.
         """
         if not at.device or self._gates.consumable_capacity or self._gates.partitionable:
             return NO_PLACE

@@ -39,10 +39,11 @@ NO_GATES = DeviceGates()
 class DeviceState:
     """Device objects: claims by `namespace/name`, slices and classes by name.
 
-    version: grows with each change. now_ms: time since 1970, set by the owner; only binding
-    conditions read it. substitutes: facts that stand for many pods with equal claims. served: by
-    extended resource, the class that serves it. objects_changed: whether slices or classes have
-    changed since the start, so that another process may have allocated from older or newer ones.
+    version: grows with each change. now_ms: time since 1970, set by the process that has the state;
+    only binding conditions read it. substitutes: facts that stand for many pods with equal claims.
+    served: by extended resource, the class that serves it. objects_changed: whether slices or
+    classes have changed since the start, so that another process may have allocated from older or
+    newer ones.
     """
 
     def __init__(self, facts: DevicesFacts | None = None, gates: DeviceGates = NO_GATES) -> None:
@@ -137,6 +138,7 @@ class DeviceState:
             return False
         if not (self.gates.partitionable or self.gates.consumable_capacity):
             return True
+        # It compares the counters and capacities of all slices with what devices in use consume.
         if self._device_room is None:
             self._device_room = DeviceRoom(self.slices.values())
         return self._device_room.suffices(results, in_use)

@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 
 
 CODES_MAX: Final = 4096
-"""Codes of pools that are found again; beyond, all are dropped, and equal pools get a new code."""
+"""Maximum number of cached codes of pools; beyond it all are dropped, and equal pools get a new
+code."""
 
 KNOWN_MAX: Final = 65_536
-"""Evaluations of a query in pools with equal devices that are cached."""
+"""Maximum number of cached evaluations, each of one query in all pools with equal devices."""
 
 UNSHARED: Final = -1
 """Code of pools that share no results with others."""
@@ -226,6 +227,6 @@ class ProposedView(VisiblePools):
         }
 
     def candidates(self, pool: Pool, choice: Choice) -> int:
-        """Return the bits of devices that match, or that are not yet known not to."""
+        """Return the bits of proposed devices that match or are not evaluated yet."""
         found = super().candidates(pool, choice)
         return found if choice.is_all else found & self._proposed[pool.driver, pool.name]

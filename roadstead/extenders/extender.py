@@ -90,8 +90,9 @@ class Extender:
         """Return the nodes that pass; ExtenderError if the reply names a node not in `nodes`."""
         names = [node.name for node in nodes]
         if not self.is_filter:
-            return FilterReply(tuple(names), {}, {})
+            return FilterReply(tuple(names), failed={}, unresolvable={})
         reply = self._caller.call(self.config.filter_verb, self._args(pod, nodes))
+        # names_first: NodeNames is read in preference to Nodes, if the reply has both.
         found = read_filter(reply, names_first=self.config.node_cache_capable)
         known = set(names)
         for name in found.names or ():

@@ -210,6 +210,7 @@ def _victims(
 
 
 def _with_victims(extender: Extender, victims_of: Mapping[str, Victims]) -> dict[str, Victims]:
+    """Leave out nodes without victims; ExtenderError for one if the extender is not ignorable."""
     for name, victims in victims_of.items():
         if not victims.pods and not extender.is_ignorable:
             raise ExtenderError(f'expected at least one victim pod on node "{name}"')

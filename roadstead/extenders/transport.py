@@ -47,7 +47,10 @@ class SocketTransport:
         self._max_reply_bytes = max_reply_bytes
 
     def post(self, verb: str, body: bytes) -> tuple[int, bytes]:
-        """Return the reply's status, and its body if that is 200; TransportError without one."""
+        """Return the status of the reply, and its body if the status is 200, else b"".
+
+        Raises TransportError if there is no reply.
+        """
         deadline = _Deadline(self._timeout_s)
         try:
             with deadline:

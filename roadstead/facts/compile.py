@@ -124,8 +124,8 @@ def compile_pod(
         spread_constraints=tuple(map(_spread_constraint, spec.topology_spread_constraints)),
         volumes=tuple(_volumes(spec.volumes, identity)) if spec.volumes else (),
         device_claims=claims,
-        # A UID makes the facts differ from those of all other pods. Pods without claims have none
-        # here, so that equal pods share a class.
+        # The owner and consumer of the claims. A UID makes the facts differ from those of all other
+        # pods: None for a pod without claims, so that equal pods share a class.
         claims_as=PodReference(identity.uid, meta.name) if claims else None,
         owner=_owner(meta.controller) if meta.owner_references else None,
         pod_group=membership(meta.labels, meta.annotations),

@@ -219,7 +219,7 @@ def _request(manifest: devices.ClaimDeviceRequest) -> DeviceRequest:
 
 
 def _exact(name: str, manifest: devices.RequestedDevices) -> ExactRequest:
-    """Compile a request; an absent mode and count are the API server's defaults."""
+    """Compile a request; mode and count get the API server's defaults if they are absent."""
     mode = manifest.allocation_mode or EXACT_COUNT
     return ExactRequest(
         name=name,

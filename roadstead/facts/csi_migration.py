@@ -90,7 +90,10 @@ def translates_topology(plugin: str, migrated: tuple[str, ...]) -> bool:
 
 
 def inline_handle(kind: str, source: Mapping[str, str]) -> str:
-    """Return the CSI handle of a volume in a pod's spec; MigrationError if its ID is malformed."""
+    """Return the CSI handle of a volume in a pod's spec; MigrationError if its ID is malformed.
+
+    kind: the volume source, a key of IN_TREE_PLUGIN_OF. source: its fields.
+    """
     if kind == "gcePersistentDisk":
         return f"projects/UNSPECIFIED/zones/UNSPECIFIED/disks/{source.get('pdName', '')}"
     return _handle(kind, source, "")
@@ -99,7 +102,10 @@ def inline_handle(kind: str, source: Mapping[str, str]) -> str:
 def persistent_source(
     kind: str, source: Mapping[str, str], labels: Mapping[str, str], resource_group: str
 ) -> CsiSource:
-    """Return the CSI source of a persistent volume; MigrationError if it cannot be translated."""
+    """Return the CSI source of a persistent volume; MigrationError if it cannot be translated.
+
+    kind: the volume source, a key of IN_TREE_PLUGIN_OF. source: its fields. labels: of the volume.
+    """
     driver = CSI_DRIVER_OF[IN_TREE_PLUGIN_OF[kind]]
     if kind == "gcePersistentDisk":
         return CsiSource(driver, _gce_handle(source.get("pdName", ""), labels))

@@ -122,7 +122,7 @@ class SliceFacts:
 
 @dataclass(frozen=True, slots=True)
 class DriverConfig:
-    """A configuration for a driver. requests: names of those that it is for; all if empty.
+    """A configuration for a driver. requests: names of the requests that it is for; all if empty.
 
     source: FROM_CLASS or FROM_CLAIM in an allocation; "" elsewhere.
     """
@@ -195,7 +195,10 @@ class ClaimSpec:
 @fast_init
 @dataclass(frozen=True, slots=True)
 class AllocatedDevice:
-    """One device of an allocation. request: its name; with an alternative, `name/alternative`."""
+    """One device of an allocation. request: its name; with an alternative, `name/alternative`.
+
+    share_id, consumed: of a device that several claims may share; else None.
+    """
 
     request: str
     driver: str
@@ -217,7 +220,10 @@ class AllocatedDevice:
 @fast_init
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """Devices allocated to a claim. node_terms: None if every node reaches all of them."""
+    """Devices allocated to a claim. node_terms: None if every node reaches all of them.
+
+    allocated_ms: time since 1970; None if it is not known.
+    """
 
     repeats_on_wire: ClassVar[bool] = True
 

@@ -44,7 +44,8 @@ class KnownPlugin:
     """A plugin.
 
     origin: in-tree, or MODULE:CLASS. file: the file that defines the class, "" for an in-tree one.
-    points: the extension points that it implements. enabled: one entry for each profile.
+    points: the extension points that it implements. enabled: one entry for each profile that
+    enables it.
     """
 
     name: str
@@ -68,13 +69,15 @@ def known_plugins(options: RunOptions) -> list[KnownPlugin]:
         plugin_dir=config.plugin_dir,
     )
     profiles, user_plugins = plan.config().profiles, plan.user_plugins()
+    # OPTIONAL_POINTS: in-tree plugins that kube-scheduler 1.34 lacks, which are off by default.
     known = [
         KnownPlugin(name, IN_TREE, "", in_running_order(points), _enabling(profiles, name))
         for name, points in {**IN_TREE_POINTS, **OPTIONAL_POINTS}.items()
     ]
     for path in installed_plugins().values():
         if path not in config.plugins and (plugin_class := _load_installed(path)) is not None:
-            known.append(_user_plugin(plugin_class, path, ()))
+            # A profile can enable only the plugins of the configuration.
+            known.append(_user_plugin(plugin_class, path, enabled=()))
     for (name, plugin_class), path in zip(user_plugins.items(), config.plugins, strict=True):
         known.append(_user_plugin(plugin_class, path, _enabling(profiles, name)))
     return known
