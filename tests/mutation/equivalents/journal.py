@@ -67,7 +67,7 @@ SAME: tuple[Same, ...] = (
     Same(
         "roadstead/journal/fields.py",
         "the fields of a class that is met again are followed again, to the same names",
-        (("present_fields", "if kind.__name__ not in classes: ...", "if True: ..."),),
+        (("present_fields", "if hint.__name__ not in classes: ...", "if True: ..."),),
     ),
     Same(
         "roadstead/journal/files.py",
