@@ -144,6 +144,7 @@ class Checker:
         if isinstance(record.subject, Rules):
             rules = record.subject
             self._filters = dict(rules.filters)
+            # The feature gate DRAExtendedResource.
             self.world.leaves_to_devices = rules.extended_resource
             self._claims.devices.begin_rules(rules)
         else:
