@@ -187,8 +187,7 @@ class PodFacts:
         Amounts of 0 are included: Filter ignores them, but an extender that manages the resource is
         called for them.
     nonzero_cpu_milli, nonzero_memory_bytes: what the pod adds, once it is on a node, to the
-    requests
-        that scores of the node count (100m / 200Mi for a container that requests none).
+        requests that scores of the node count (100m / 200Mi for a container that requests none).
     container_requests: by which NodeResourcesFit scores nodes for the pod, if it has pod-level
         requests, which that plugin ignores: the requests of its containers, sorted (resource,
         amount), cpu and memory with the same defaults. None without pod-level requests.

@@ -5,10 +5,10 @@
                         └──── fallback ◄────────┴─── PluginFailure ◄─┘
 
 A guard replaces the methods of one instance; in-tree plugins are not guarded and have no overhead.
-If a method returns a Status, a failure becomes an Error status, which fails the pod's attempt, as
-upstream's does. A failure of a method that only saves evaluations (`sign`, `effect`, …) becomes the
-answer that saves none and is always correct. Otherwise (`score`, …) `PluginFailure` is raised to
-the code that runs the extension point.
+If the answer of a method has a Status, a failure becomes an Error, which fails the pod's attempt,
+as upstream's does. A failure of a method that only saves evaluations (`sign`, `effect`, …) becomes
+the answer that saves none and is always correct. Otherwise (`score`, …) `PluginFailure` is raised
+to the code that runs the extension point.
 """
 
 from __future__ import annotations

@@ -324,8 +324,7 @@ class FilterPlugin(Plugin):
         return False
 
     def changed_rows(self, table: Table, position: int) -> tuple[list[int] | None, int]:
-        """Return the rows whose Filter answers may have changed, and the `position` for the next
-        call.
+        """Return the rows whose Filter answers may have changed, and the next call's `position`.
 
         The plugin numbers the changes of its own state. position: the number of the last change
         that the caller knows, as an earlier call for the table returned it; 0 at first. None

@@ -101,7 +101,7 @@ class PluginCalls:
         return call
 
     def leave(self, call: PluginCall) -> None:
-        """End a call. PluginInterrupt if the interrupt of the watchdog has not arrived before."""
+        """End a call. PluginInterrupt if the watchdog interrupted it and that has not arrived."""
         with self._lock:
             self.clear()
         if call.is_interrupted and not call.interrupt_has_arrived:

@@ -162,8 +162,7 @@ class Profile:
         self._shape_parts: dict[int, tuple[Hashable, ...] | None] = {}
 
     def with_filter(self, restriction: FilterPlugin) -> Profile:
-        """Return a copy with one more filter before all others, and the same plugins and
-        signatures.
+        """Return a copy with one more filter before all others; it has the same signatures.
 
         It has no PostFilter: a pod that fits nowhere is decided again without the restriction.
         """

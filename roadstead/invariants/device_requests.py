@@ -133,8 +133,7 @@ def _request_errors(
 
 
 def _forms_of(request: DeviceRequest, results: Sequence[AllocatedDevice]) -> list[_Form]:
-    """Return the form of a request that was chosen; two forms in one case, by a mistake of
-    upstream.
+    """Return the form of a request that was chosen; in one case two, by a mistake of upstream.
 
     If an alternative with mode All is chosen that is not the first one, kube-scheduler 1.34
     allocates one device for it, and then goes on as if that had been the first device of the first

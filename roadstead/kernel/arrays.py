@@ -134,10 +134,9 @@ class PodArrays(NamedTuple):
     new_totals: int32[length of the buffer], scratch.
     search_order: int64[row], of sampled searches; empty if all rows are evaluated. search_start:
     int64[1], index in search_order at which the next search starts. feasible_to_find: int64[class],
-    number of feasible rows after which a search ends (before the next feasible one).
-    visited_rows: int64[1], number of rows
-    visited by the last search for a class with counters. group_feasible: int64[group], number of
-    feasible rows visited by the last search for a class without counters.
+    number of feasible rows after which a search ends (before the next feasible one). visited_rows:
+    int64[1], number of rows visited by the last search for a class with counters. group_feasible:
+    int64[group], number of feasible rows visited by the last search for a class without counters.
     """
 
     classes: I64

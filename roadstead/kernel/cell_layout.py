@@ -4,8 +4,8 @@ A fleet has a few zones and tens of thousands of nodes: constraints are computed
 each row is a domain of its own (hostname), rows with the same number of pods in their domain are
 equal; a row that gets a pod moves to another cell (docs/decisions/0037). The cells of one counter
 set (the counters of a class) are a *cell set*; a counter's number in its set is its *slot*. Rows
-are *scored* by spread constraints if they have all their topology keys; only those add to scores.
-`counter_arrays.py` describes the arrays.
+are *scored* by spread constraints if they have all their topology keys, where upstream requires
+that. `counter_arrays.py` describes the arrays.
 """
 
 from __future__ import annotations

@@ -31,10 +31,9 @@ needs no branch; with more, one loop reads the group of each row."""
 
 @inlined
 def _copy(table: RowArrays, rows: I64, chunk: Chunk) -> bool:
-    """Copy the amounts of some rows to a chunk; return whether scores by float64 are exact for
-    them.
+    """Copy the amounts of some rows to a chunk; return whether scores by float64 are exact.
 
-    They are for amounts below LARGEST.
+    They are if all amounts are below LARGEST.
     """
     largest = 0
     for resource in range(chunk.capacity.shape[0]):

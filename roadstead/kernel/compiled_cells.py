@@ -115,8 +115,7 @@ def _has_counts_of(counters: CounterArrays, cell_set: int, cell: int, row: int) 
 
 @inlined
 def _new_cell(counters: CounterArrays, cell_set: int, source: int, row: int) -> int:
-    """Add a cell for a row that leaves cell `source`; return the new cell, -1 if the arrays are
-    full.
+    """Add a cell for a row of cell `source`, and return it; -1 if the arrays are full.
 
     If they are full, the row stays in a cell whose counts it does not have. So `is_full` is set:
     from now on rows are evaluated one by one in place of the cells.

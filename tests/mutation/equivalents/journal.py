@@ -48,7 +48,7 @@ SAME: tuple[Same, ...] = (
             ("_adapter", "any(adapters)", "all(adapters)"),
             (
                 "_adapter",
-                "if get_origin(kind) is tuple and arguments[-1:] != (Ellipsis,): ...",
+                "if get_origin(hint) is tuple and arguments[-1:] != (Ellipsis,): ...",
                 "if False: ...",
             ),
         ),
