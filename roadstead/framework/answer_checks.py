@@ -105,6 +105,13 @@ def post_filter_result(answer: object, args: Args) -> PostFilterResult:
     return answer
 
 
+def texts(answer: object, args: Args) -> tuple[str, ...]:
+    """Check the details that an explanation adds."""
+    if not isinstance(answer, tuple) or not all(isinstance(each, str) for each in answer):
+        raise wrong(answer, "a tuple of texts")
+    return answer
+
+
 def permission(answer: object, args: Args) -> tuple[Status, float]:
     """Check an answer of Permit."""
     if not isinstance(answer, tuple) or len(answer) != 2:

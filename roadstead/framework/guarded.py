@@ -332,6 +332,7 @@ GUARDED_METHODS = (
     GuardedMethod(
         PostFilterPlugin, "dry_run_size", "PostFilter", checked.candidate_count, _always(None)
     ),
+    GuardedMethod(PostFilterPlugin, "details", "details", checked.texts, _always(())),
     # PreScorePlugin, and plugins whose upstream Score reads the snapshot without a PreScore.
     GuardedMethod(PreparesScore, "pre_score", "PreScore", checked.status, _as_status),
     GuardedMethod(ScorePlugin, "score", "Score", checked.scores),
@@ -366,4 +367,4 @@ GUARDED_METHODS = (
         Plugin, "effect", "effect", checked.effect, _always(ON_ALL), _with_guarded_effect
     ),
 )
-"""Every method of a user's plugin that the framework calls."""
+"""The methods of a user's plugin that are guarded."""
