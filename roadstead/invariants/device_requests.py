@@ -136,8 +136,8 @@ def _forms_of(request: DeviceRequest, results: Sequence[AllocatedDevice]) -> lis
     """Return the form of a request that was chosen; in one case two, by a mistake of upstream.
 
     If an alternative with mode All is chosen that is not the first one, kube-scheduler 1.34
-    allocates one device for it, and then goes on as if that had been the first device of the first
-    alternative: it allocates the second and later devices of that one.
+    allocates one device for it, and then continues as if that had been the first device of the
+    first alternative: it allocates the second and later devices of that one.
     """
     if not request.alternatives:
         return [_form(request.name, request, results, _number(request))]
