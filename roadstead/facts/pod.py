@@ -98,7 +98,10 @@ class SpreadConstraint:
 
 @dataclass(frozen=True, slots=True)
 class Volume:
-    """A volume by its type (the manifest's field name) and the fields that scheduling reads."""
+    """A volume. kind: its type, as the manifest's field is called ("persistentVolumeClaim").
+
+    source: (field, value) of the fields of that type that scheduling reads.
+    """
 
     name: str
     kind: str
@@ -166,7 +169,7 @@ class Owner:
 class GroupMembership:
     """The pod group (gang) in a pod's labels and annotations; None for values that they lack.
 
-    error: names a value that is not a number.
+    error: names a value that is not a number; "" if there is none.
     """
 
     name: str
@@ -183,11 +186,11 @@ class PodFacts:
     requests: sorted (resource, amount), cpu in milli-CPU, others in whole units, rounded up.
         Amounts of 0 are included: Filter ignores them, but an extender that manages the resource is
         called for them.
-    nonzero_cpu_milli, nonzero_memory_bytes: requests of the pod on a node, for scoring
-        (100m / 200Mi for a container that names none).
-    container_requests: set only if the pod has pod-level requests, which NodeResourcesFit ignores
-        when it scores the pod: the requests of its containers, sorted (resource, amount), cpu and
-        memory with the same defaults.
+    nonzero_cpu_milli, nonzero_memory_bytes: what the pod adds, once it is on a node, to the
+        requests that scores of the node count (100m / 200Mi for a container that requests none).
+    container_requests: by which NodeResourcesFit scores nodes for the pod, if it has pod-level
+        requests, which that plugin ignores: the requests of its containers, sorted (resource,
+        amount), cpu and memory with the same defaults. None without pod-level requests.
     required_node_terms: None without a required node selector; () matches no node.
     images: normalized (":latest" added) image of each container and init container, in order.
     is_terminating: it is being deleted. is_preempted: it is being deleted by a preemption.
@@ -275,7 +278,7 @@ def identity_of(uid: str, key: str) -> PodIdentity:
 
 
 def without_nomination(facts: PodFacts) -> PodFacts:
-    """Return the facts without the nominated node, as a pod is counted on its node."""
+    """Return the facts without the nominated node: those of the pod once it is on a node."""
     return replace(facts, nominated_node_name="") if facts.nominated_node_name else facts
 
 

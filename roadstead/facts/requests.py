@@ -71,7 +71,7 @@ def _requested_by(containers: tuple[Container, ...]) -> Requested:
 def pod_requests(pod: Pod, missing: Requests = _NONE) -> Requests:
     """Return the requests of a pod.
 
-    missing: amounts of resources, for each container that does not request them.
+    missing: amounts of resources that count for each container that does not request them.
     """
     total = _requests_of_containers(pod, missing)
     if pod.spec.resources is not None:
@@ -155,7 +155,7 @@ def is_sidecar(container: Container) -> bool:
 
 
 def _aggregate(pod: Pod, statuses: Mapping[str, ContainerStatus], missing: Requests) -> Requests:
-    """Apply the formula of the module."""
+    """Return the maximum in the formula of the module."""
     total: Requests = {}
     for container in pod.spec.containers:
         total = _sum(total, _container_requests(container, statuses, pod, missing))
@@ -168,6 +168,7 @@ def _aggregate(pod: Pod, statuses: Mapping[str, ContainerStatus], missing: Reque
             total, sidecars = _sum(total, requests), _sum(sidecars, requests)
             peak = _max([peak, sidecars])
         else:
+            # As upstream: only containers that keep running can be resized in place.
             requests = _container_requests(container, _NO_STATUSES, pod, missing)
             peak = _max([peak, _sum(requests, sidecars)])
     return _max([total, peak]) if peak else total

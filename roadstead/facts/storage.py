@@ -40,9 +40,10 @@ class CsiSource:
 class VolumeFacts:
     """A persistent volume.
 
-    csi: its own CSI source, or None. in_tree: its in-tree plugin, if a CSI driver replaced the
-    plugin; `migrated` and `migrated_terms` are its source and node terms on nodes that use the
-    driver (None, with `migration_error`, if the volume cannot be translated).
+    csi: the CSI source in its spec, or None. in_tree: the in-tree plugin in its spec, if a CSI
+    driver replaced that plugin; else "". On nodes that use the driver, `migrated` and
+    `migrated_terms` are its source and node terms instead (None if the volume cannot be translated:
+    then `migration_error` has the reason).
     """
 
     name: str
@@ -67,7 +68,8 @@ class VolumeFacts:
 class ClaimFacts:
     """A persistent volume claim.
 
-    requested_bytes: None if it requests no size. selected_node: None without the annotation.
+    requested_bytes: None if it requests no size. selected_node: of the annotation
+    `volume.kubernetes.io/selected-node`; None without it.
     is_bound: it names a volume and its binding is complete. owner_uid: UID of its controller.
     """
 
@@ -140,7 +142,10 @@ class CsiDriverFacts:
 
 @dataclass(frozen=True, slots=True)
 class CapacityFacts:
-    """Free storage of a class where `selector` matches a node; limit_bytes: the largest volume."""
+    """Free storage of a class on nodes that `selector` matches; None matches none.
+
+    limit_bytes: size of the largest volume that fits; None if it is not known.
+    """
 
     namespace: str
     name: str
@@ -151,7 +156,7 @@ class CapacityFacts:
 
 @dataclass(frozen=True, slots=True)
 class AttachmentFacts:
-    """A volume attached to a node. attacher: its CSI driver.
+    """A volume attached to a node. attacher: the CSI driver.
 
     volume_name: "" if it is not a persistent volume.
     """

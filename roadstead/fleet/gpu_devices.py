@@ -4,10 +4,10 @@ A trace has the GPUs of a node as one amount of `GPU_RESOURCE`, 1,000 for each G
 one GPU and half of another are as good as a whole one. As devices, each GPU has a capacity of its
 own: a pod gets whole GPUs, and a part of one only where a single GPU has that much left.
 
-Parts of a device are allocated with the feature gate DRAConsumableCapacity alone. With it,
-kube-scheduler 1.34 compares the n-th device of a request with the capacity of the n-th device of a
-slice, also when it tries another one (`roadstead.devices.chosen_devices`). So each GPU has a slice
-of its own here, and each GPU of a pod a request of its own.
+Parts of a device can be allocated only with the feature gate DRAConsumableCapacity. With it,
+kube-scheduler 1.34 has a mistake: for the n-th device of a request it reads the capacity of the
+n-th device of the slice, whichever device it tries (`roadstead.devices.chosen_devices`). So each
+GPU has a slice of its own here, and each GPU of a pod a request of its own: n is always 1.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ CLAIM_GPUS_MAX: Final = 32
 def with_gpu_devices(trace: Trace) -> tuple[Trace, DevicesFacts]:
     """Return the trace without amounts of GPUs, and devices in their place.
 
-    Each pod with GPUs names a template. Its claim is made when the pod is created.
+    Each pod with GPUs names a template, from which its claim is made when the pod is created.
 
     Raises:
         InputError: a pod asks for more GPUs than a claim may have, or a node has too many.
@@ -73,7 +73,7 @@ def _without_gpus(amounts: Iterable[tuple[str, int]]) -> tuple[tuple[str, int], 
 
 
 def _slices(nodes: Iterable[NodeFacts]) -> Iterator[SliceFacts]:
-    """Yield a pool for each node with GPUs, a slice for each of them."""
+    """Yield the slices: a pool for each node with GPUs, in it a slice for each GPU."""
     for node in nodes:
         devices = _devices(node)
         for device in devices:
@@ -89,7 +89,7 @@ def _slices(nodes: Iterable[NodeFacts]) -> Iterator[SliceFacts]:
 
 
 def _devices(node: NodeFacts) -> tuple[DeviceFacts, ...]:
-    """Return the GPUs of a node; the last has the rest of an amount that is no whole number."""
+    """Return the GPUs of a node; the last is a part if the amount is no whole number of GPUs."""
     milli = _gpu_milli(node.allocatable)
     count = -(-milli // GPU_MILLI)
     if count > GPUS_MAX:
@@ -122,7 +122,7 @@ def _template(milli: int) -> str:
 
 
 def _spec(milli: int) -> ClaimSpec:
-    """Return a claim of whole GPUs, and of a part of one more if the amount has a rest."""
+    """Return a claim of whole GPUs, and of a part of one more for the remainder of the amount."""
     starts = range(0, milli, GPU_MILLI)
     amounts = (str(min(GPU_MILLI, milli - start)) for start in starts)
     return ClaimSpec(
@@ -134,7 +134,10 @@ def _spec(milli: int) -> ClaimSpec:
 
 
 def _check_claims(trace: Trace) -> None:
-    """Raise InputError, with the first pod's name, for a class with more GPUs than a claim has."""
+    """Raise InputError if the pods of a class want more GPUs than one claim may have.
+
+    It names the first of these pods; a class without pods is not checked.
+    """
     for code, facts in enumerate(trace.pod_classes):
         milli = _gpu_milli(facts.requests)
         if milli > CLAIM_GPUS_MAX * GPU_MILLI and (trace.pod_class == code).any():

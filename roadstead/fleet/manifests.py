@@ -22,7 +22,7 @@ DURATION_ANNOTATION = "roadstead/duration-s"
 MIB_BYTES = 1 << 20
 ANY_IP = "0.0.0.0"  # noqa: S104
 
-# Facts that a printed manifest cannot have yet.
+# Fields of `PodFacts` that this module cannot print yet.
 UNPRINTED = (
     *("nominated_node_name", "is_terminating", "is_preempted", "volumes", "device_claims"),
     *("claims_as", "owner", "container_requests", "pod_group"),

@@ -141,7 +141,8 @@ def _check_unique(row: CsvRow, column: str, lines: dict[str, int]) -> None:
 def _times_s(row: CsvRow) -> tuple[int, int, int]:
     """Return creation time, deletion time and duration.
 
-    The duration begins when the pod was scheduled, or created if that is later or unknown.
+    The duration is the time from the scheduling of the pod to its deletion; from its creation, if
+    no scheduling time is given or it is earlier.
     """
     creation_s = row.number("creation_time", TIME_MAX_S)
     deletion_s = row.time_s("deletion_time")
@@ -176,8 +177,9 @@ def node_facts(row: CsvRow, index: int) -> NodeFacts:
 
 def pod_facts(row: CsvRow) -> PodFacts:
     """Return the class of a row's pod, in which one container requests everything."""
-    gpus, share_milli = row.number("num_gpu", GPUS_MAX), row.number("gpu_milli", GPU_MILLI)
-    if bool(gpus) != bool(share_milli):
+    # gpu_milli: the part of each of its GPUs that the pod uses.
+    gpus, milli_per_gpu = row.number("num_gpu", GPUS_MAX), row.number("gpu_milli", GPU_MILLI)
+    if bool(gpus) != bool(milli_per_gpu):
         raise row.error("gpu_milli", f"does not go with num_gpu {gpus}")
     qos = row.label_value("qos")
     return task_facts(
@@ -185,7 +187,7 @@ def pod_facts(row: CsvRow) -> PodFacts:
         (("qos", qos),) if qos else (),
         cpu_milli=row.number("cpu_milli"),
         memory_bytes=row.number("memory_mib") * MIB_BYTES,
-        gpu_milli=gpus * share_milli,
+        gpu_milli=gpus * milli_per_gpu,
         models=row.models("gpu_spec"),
     )
 

@@ -44,7 +44,8 @@ class Trace:
     creation_ms, deletion_ms: int64[pods], milliseconds from the trace's start to the arrival of the
         pod and to its end in the recorded cluster; NEVER_MS for none.
     duration_ms: int64[pods], how long the pod runs once it started; NEVER_MS if it does not end.
-        The recorded end also depends on how long the pod waited.
+        A simulation ends pods by it: `deletion_ms` includes the time that the pod waited in the
+        recorded cluster.
     """
 
     source: str
@@ -112,7 +113,10 @@ class Trace:
 
 
 def check_length(field_name: str, column: Sized, names: Sized) -> None:
-    """Raise InputError unless a column has an entry for each name. field_name: "pods.class"."""
+    """Raise InputError unless a column has an entry for each name.
+
+    field_name: of the column, for the error, as "pods.class".
+    """
     if len(column) != len(names):
         table = field_name.partition(".")[0]
         problem = f"has {len(column)} entries for {len(names)} {table}"

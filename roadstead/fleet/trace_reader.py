@@ -1,4 +1,8 @@
-"""Reading of a trace in chunks of pods, with bounded memory."""
+"""Reading of a trace in chunks of pods, with bounded memory.
+
+`trace_frames` describes the file: a head frame (type H), frames of nodes (N), frames of pods (P),
+and an end frame (E).
+"""
 
 from __future__ import annotations
 
@@ -46,7 +50,7 @@ T = TypeVar("T")
 class TraceStream(Protocol):
     """A trace whose pods are read in chunks.
 
-    pod_classes: the classes of the pods read so far, which is all that memory holds of them.
+    pod_classes: the classes of the pods read so far; nothing else of these pods stays in memory.
     """
 
     source: str
@@ -111,9 +115,9 @@ def _wrong_header(header: bytes) -> str:
 
 
 class TraceReader:
-    """The nodes of a trace file, and its pods in chunks; see `open_trace`.
+    """The nodes of a trace file, and its pods in chunks, one for each frame; see `open_trace`.
 
-    pod_classes: the classes of the pods read so far, which is all that memory holds of them.
+    pod_classes: the classes of the pods read so far; nothing else of these pods stays in memory.
     """
 
     def __init__(self, file: BinaryIO) -> None:
@@ -127,7 +131,7 @@ class TraceReader:
         head = self._decoded(HeadFrame, content, self._frame_type == b"H")
         checks.check_namespaces(name for name, _ in head.namespaces)
         self.source, self.namespaces = head.source, head.namespaces
-        # The frame that was read last, and is decoded next.
+        # One frame is read ahead: its type shows whether nodes or pods follow.
         self._frame_type, self._content = self._next()
         self.nodes = self._read_nodes()
 

@@ -1,4 +1,8 @@
-"""Writing of a trace frame by frame, with bounded memory."""
+"""Writing of a trace frame by frame, with bounded memory.
+
+`trace_frames` describes the file: a head frame (type H), frames of nodes (N), frames of pods (P),
+and an end frame (E).
+"""
 
 from __future__ import annotations
 
@@ -41,7 +45,7 @@ class TraceWriter:
     """Write a trace frame by frame, and keep only classes and one chunk of pods.
 
     Frames have the same boundaries however pods are added, so that equal traces have equal digests.
-    write: None if only the digest is needed.
+    write: writes bytes to the file; None if only the digest is needed.
     """
 
     def __init__(
@@ -54,13 +58,13 @@ class TraceWriter:
         self._digest = hashlib.sha256()
         self._node_codes: dict[NodeFacts, int] = {}
         self._pod_codes: dict[PodFacts, int] = {}
-        # By class of pods.
+        # Namespace of each class of pods, by its number.
         self._namespaces: list[str] = []
         # Nodes (name, class) and pods that are in no frame yet; `_buffered` counts these pods.
         self._new_nodes: list[tuple[str, int]] = []
         self._chunks: list[TracePods] = []
         self._buffered = 0
-        # Numbers of classes in the frames so far: of nodes, of pods.
+        # How many classes are in the frames so far: of nodes, of pods.
         self._written_classes = [0, 0]
         self._nodes = self._pods = 0
         self._frame(b"H", HeadFrame(source, tuple(sorted(namespaces))))
@@ -131,10 +135,13 @@ class TraceWriter:
         )
         self._frame(b"P", frame)
 
-    def _new_classes(self, table: int, codes: dict[T, int]) -> tuple[T, ...]:
-        """Return the classes that are in no frame yet. table: 0 for nodes, 1 for pods."""
-        written = self._written_classes[table]
-        self._written_classes[table] = len(codes)
+    def _new_classes(self, index: int, codes: dict[T, int]) -> tuple[T, ...]:
+        """Return the classes that are in no frame yet, and count them as written.
+
+        index: in `_written_classes`, 0 for nodes, 1 for pods. codes: class → number, in order.
+        """
+        written = self._written_classes[index]
+        self._written_classes[index] = len(codes)
         return tuple(list(codes)[written:]) if len(codes) > written else ()
 
     def _uid(self, name: str, pod_class: int) -> str:
@@ -162,7 +169,10 @@ class TraceWriter:
 
 
 def joined(chunks: Sequence[TracePods], uid: Callable[[str, int], str]) -> TracePods:
-    """Join chunks of pods; `uid(name, class)` is the UID of a pod of a chunk without UIDs."""
+    """Join chunks of pods. uid: returns the default UID for (name, class).
+
+    The result has no UIDs if no chunk has: every pod then has the default.
+    """
     if len(chunks) == 1:
         return chunks[0]
     uids: tuple[str, ...] = ()
@@ -184,7 +194,7 @@ def joined(chunks: Sequence[TracePods], uid: Callable[[str, int], str]) -> Trace
 
 
 def uids_of(pods: TracePods, uid: Callable[[str, int], str]) -> Iterable[str]:
-    """Return the UIDs of pods; `uid(name, class)` is that of a pod without one."""
+    """Return the UIDs of pods. uid: returns the UID for (name, class), if `pods` has none."""
     return pods.uids or map(uid, pods.names, pods.pod_class.tolist())
 
 
@@ -192,7 +202,7 @@ def uids_of(pods: TracePods, uid: Callable[[str, int], str]) -> Iterable[str]:
 def trace_writer(
     path: Path, source: str, namespaces: Iterable[tuple[str, Labels]]
 ) -> Iterator[TraceWriter]:
-    """Yield a writer of a file that has its name only when the block ended without an error.
+    """Yield a writer of a file, which is renamed to `path` if the block ends without an error.
 
     Raises InputError if the file cannot be written. The block calls `end`.
     """

@@ -1,6 +1,7 @@
 """Checks of the values that plugins' methods return: one function per type of answer.
 
-A check returns the answer, or raises WrongAnswerError. args: the arguments of the method.
+A check returns the answer, some of them in the type that the framework computes with, or raises
+WrongAnswerError. args: the arguments of the method.
 """
 
 from __future__ import annotations
@@ -104,6 +105,13 @@ def post_filter_result(answer: object, args: Args) -> PostFilterResult:
     return answer
 
 
+def texts(answer: object, args: Args) -> tuple[str, ...]:
+    """Check the details that an explanation adds."""
+    if not isinstance(answer, tuple) or not all(isinstance(each, str) for each in answer):
+        raise wrong(answer, "a tuple of texts")
+    return answer
+
+
 def permission(answer: object, args: Args) -> tuple[Status, float]:
     """Check an answer of Permit."""
     if not isinstance(answer, tuple) or len(answer) != 2:
@@ -124,6 +132,7 @@ def nothing(answer: object, args: Args) -> None:
 
 
 def truth_value(answer: object, args: Args) -> bool:
+    """Return any value as a bool; raises what the conversion raises."""
     return bool(answer)
 
 
@@ -149,7 +158,7 @@ def candidate_count(answer: object, args: Args) -> int | None:
 
 
 def passing_count(answer: object, args: Args) -> int:
-    """Check a number of admitted pods; args[0] is the list of pods."""
+    """Check an answer of `count_passing`. args: (pods, table, rows)."""
     if isinstance(answer, bool) or not isinstance(answer, int):
         raise wrong(answer, "how many of the first pods are admitted")
     if not 0 <= answer <= len(args[0]):

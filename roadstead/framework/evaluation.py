@@ -60,8 +60,9 @@ _ROW_SETS_MAX = 64
 """Sets of changed rows that wait for Score; more are merged, so that classes which are filtered
 again and again without a Score use little memory."""
 MAX_FORMER_STATUSES = 4096
-"""Maximum number of statuses that no row need have any more, as those of a filter whose reasons
-contain the time; with more, all rows are filtered again, and such statuses are dropped."""
+"""How many unused statuses `Evaluation.statuses` may have: statuses that no row has any more. A
+filter whose reasons contain the time makes one with each call. With more, all rows are filtered
+again, and only the statuses of that run are kept."""
 _NO_POSITION = np.int32(2**31 - 1)
 """In `Evaluation.positions`: no filter refused the row yet; above the position of any filter."""
 _EXCLUDED_POSITION = -1
@@ -78,15 +79,16 @@ class Evaluation:
     positions: int32[row], index in `Profile.filter` of the plugin that refused; _NO_POSITION for
         none.
     raw: per score plugin int64[row], or None where it was skipped.
-    state, score_state: the states that Filter and Score read.
+    state, score_state: the CycleStates that Filter and Score read.
     pre_score: Success, or the Error of PreScore or Score.
     is_bare: feasible rows are scored as nodes without pods and images, because an extender returned
-    node objects (`roadstead.nodes.bare`).
-    worker_results: of users' plugins, for the next full run; None once it has scored all rows.
+        node objects, which upstream uses in place of its own (`roadstead.nodes.bare`).
+    worker_results: answers of users' plugins that workers computed, for the next full run; None
+        once it has scored all rows.
     dry_runs: results of dry runs of preemption per row, for the present outcome of PreFilter.
     before_restriction: codes and feasible rows of Filter, while `restrict` has replaced them; else
-    None.
-    extender_scores: int64[row], scores that extenders add to the totals.
+        None.
+    extender_scores: int64[row], scores that extenders add to the totals; None for none.
     """
 
     __slots__ = (
@@ -108,7 +110,7 @@ class Evaluation:
         self.pre_filter, self.state = NO_PRE_FILTER, NO_PRE_FILTER.state
         self.pre_score, self.score_state = SUCCESS, NO_PRE_SCORE.state
         self.raw: list[I64 | None] = []
-        # The codes of `statuses`, and how many statuses there may be before the next full run.
+        # The code of each of `statuses`, and with how many statuses the next run is a full one.
         self._status_code: dict[Status, int] = {}
         self._statuses_max = MAX_FORMER_STATUSES
         # The table's versions (of nodes, and of all) at the last update; -1: answers are outdated.
@@ -119,14 +121,15 @@ class Evaluation:
         self._facts_changed: list[Rows] = []
         # The PreScore that `raw` was computed with; None if all rows must be scored again.
         self._scored_with: PreScoreOutcome | None = None
-        # A plugin failed in PreScore or Score, or below in PreFilter or Filter: the next update
-        # calls the plugins again for all rows.
+        # A plugin failed in PreScore or Score: the next update calls them again for all rows.
         self._scores_failed = False
+        # The same of PreFilter and Filter.
+        self._has_failed = False
         # Outcomes of `run_pre_filter` and `run_pre_score` that are not applied yet.
         self._pending_pre_filter: PreFilterOutcome | None = None
         self._pending_pre_score: PreScoreOutcome | None = None
+        # `static_results`; None if they are not computed.
         self._static_codes: I32 | None = None
-        self._has_failed = False
         self.before_restriction: tuple[I32, Bools] | None = None
         self.is_bare = False
         self.extender_scores: I64 | None = None
@@ -142,7 +145,7 @@ class Evaluation:
         return outcome
 
     def update(self, pre_filter: PreFilterOutcome) -> Rows | None:
-        """Run Filter, after a PreFilter, on changed rows; return these rows (None: all).
+        """Run Filter on changed rows, with an outcome of PreFilter; return these rows (None: all).
 
         After a failure the plugins are called again for all rows, as upstream does. PreFilter also
         runs again if the plugins' own state of the pod changed (`Profile.state_version`).
@@ -155,7 +158,8 @@ class Evaluation:
         changed, facts_changed = self._rows_to_redo(pre_filter), _NO_ROWS
         if changed is None:
             self.restart(pre_filter)
-            # These codes are of older nodes, and if PreFilter rejects, no Filter replaces them.
+            # They are of older nodes. `_run_filters` computes them again, but does not run if
+            # PreFilter rejects the pod.
             self._static_codes = None
         else:
             # An equal outcome: stored, so that the next comparison is one by identity.
@@ -192,6 +196,7 @@ class Evaluation:
         codes = self.codes.copy()
         if found_nodes.evaluated is not None:
             codes[~np.isin(arrivals, found_nodes.evaluated)] = not_evaluated
+        # Feasible rows that are neither refused by an extender nor remain were not reached.
         codes[self.feasible] = not_evaluated
         for status, refused in found_nodes.refused:
             codes[np.isin(arrivals, refused)] = self.intern(status)
@@ -228,6 +233,7 @@ class Evaluation:
         return pre_filter.state_version != self.profile.state_version(self.pod)
 
     def _rows_to_redo(self, pre_filter: PreFilterOutcome) -> Rows | None:
+        """Return the rows on which Filter must run; None for all."""
         is_same = not self._has_failed and pre_filter.is_same(self.pre_filter)
         if not is_same or self._node_version < self.table.rows_version:
             return None
@@ -311,8 +317,8 @@ class Evaluation:
         if not self.table.nominations:
             return
         nominations, names = self.table.nominations, self.table.columns.names
-        candidates = nominations if changed is None else [names[row] for row in changed.tolist()]
-        rows = self.table.rows_of(name for name in candidates if self.nominated_to(name))
+        nodes = nominations if changed is None else [names[row] for row in changed.tolist()]
+        rows = self.table.rows_of(name for name in nodes if self.nominated_to(name))
         rows = rows[self.codes[rows] != EXCLUDED]
         if len(rows):
             codes = RowOverlay(self, rows).filter_with_nominated(np.arange(len(rows)))
@@ -333,7 +339,7 @@ class Evaluation:
             return np.arange(len(self.table))
         if not self.pre_filter.status.is_success:
             return _NO_ROWS
-        # By code: PASSED is 0, the statuses follow, and EXCLUDED (-1) indexes the last.
+        # By code: PASSED is 0, the statuses follow; EXCLUDED is -1, the index of the last.
         helpful = [False, *(status.code is Code.UNSCHEDULABLE for status in self.statuses), False]
         return np.flatnonzero(np.array(helpful)[self.codes])
 
@@ -365,7 +371,7 @@ class Evaluation:
         return codes, positions
 
     def static_results_of(self, rows: Rows) -> tuple[I32, I32]:
-        """Return `static_results` of some rows, without PreFilter's node names, uncached."""
+        """Compute `static_results` of some rows, without PreFilter's node names."""
         codes: I32 = np.zeros(len(rows), dtype=np.int32)
         positions: I32 = np.full(len(rows), _NO_POSITION, dtype=np.int32)
         self._run_node_filters(self.table.view(rows), codes, positions)
@@ -420,10 +426,10 @@ class Evaluation:
         return outcome
 
     def update_scores(self, pre_score: PreScoreOutcome) -> tuple[Status, Rows | None]:
-        """Run Score, after a PreScore, on changed rows; an Error ends the cycle.
+        """Run Score on changed rows, with an outcome of PreScore.
 
-        Also return the rows whose answers changed since the last call (None: all). After a failure
-        the plugins are called again for all rows.
+        Return its status, of which an Error ends the cycle, and the rows whose answers changed
+        since the last call (None: all). After a failure the plugins are called again for all rows.
         """
         has_failed = self._scores_failed or not pre_score.status.is_success
         if pre_score is not self._pending_pre_score and has_failed:
@@ -442,7 +448,8 @@ class Evaluation:
             self._unscored, self._facts_changed = [], []
         if not self.pre_score.is_success:
             self.forget_scores()
-        # Sums of scores from NODE facts are valid while no node changes (`ClassScores`).
+        # The caller (`ClassScores`) keeps sums of the scores from NODE facts, which are valid only
+        # while no node's facts change.
         return self.pre_score, None if len(facts_changed) else changed
 
     def _score_reads_others(self, pre_score: PreScoreOutcome) -> bool:

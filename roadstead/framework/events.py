@@ -91,7 +91,8 @@ class ClusterEvent:
     def matches(self, incoming: ClusterEvent) -> bool:
         """Whether a registration of this event covers `incoming` (MatchClusterEvents).
 
-        An incoming plain Update does not match a registration of one of the finer updates.
+        An incoming UPDATE, whose bits are all updates, does not match a registration of one of them
+        alone, such as UPDATE_NODE_LABEL.
         """
         if self.is_wildcard:
             return True
@@ -130,9 +131,9 @@ class ObjectChange(Generic[ObjectT]):
     """The object of an event before and after; `old` is None for Add, `new` for Delete.
 
     of_waiting_pod: the change is an update of the waiting pod itself (upstream: equal UIDs).
-    thorough: hints also consider changes that upstream's hint ignores. Upstream's queue retries
-    every pod after five minutes; a `roadstead schedule` command or a simulated run is often over by
-    then.
+    thorough: hints also consider changes that upstream's hint ignores, although they may help.
+    Upstream can ignore them, as its queue retries every pod after five minutes; a `roadstead
+    schedule` command or a simulated run is often over by then.
     """
 
     old: ObjectT | None = None
@@ -170,10 +171,11 @@ matter to the first. May raise HintError.
 class RegisteredEvent:
     """An event that may help pods that a plugin rejected; without a hint, it may always help.
 
-    Built by `on`. may_matter: when a pod on a node was added or changed, the queue calls hints only
-    for those waiting pods for which a `may_matter` of a plugin that rejected them returns true. It
-    is called for each such event, not only for `event`; None adds no pods.
-    whoever_rejected: `may_matter` is called also for pods that only other plugins rejected.
+    Built by `on`. may_matter: a cheaper test before the hints. When a pod on a node was added or
+    changed, the queue calls hints only for those waiting pods for which `may_matter` of a plugin
+    that rejected them returns true. It is called for all events of pods on nodes, not only for
+    `event`; if it is None, this registration selects no pods.
+    whoever_rejected: `may_matter` also selects among pods that only other plugins rejected.
     """
 
     event: ClusterEvent

@@ -5,10 +5,10 @@
                         └──── fallback ◄────────┴─── PluginFailure ◄─┘
 
 A guard replaces the methods of one instance; in-tree plugins are not guarded and have no overhead.
-If a method's answer can be an Error, a failure becomes that answer and fails the pod's attempt, as
-upstream's Error status does. Otherwise `PluginFailure` is raised to the code that runs the
-extension point. A failure of a method that only saves evaluations (`sign`, `effect`, …) becomes the
-answer that saves none and is always correct.
+If the answer of a method has a Status, a failure becomes an Error, which fails the pod's attempt,
+as upstream's does. A failure of a method that only saves evaluations (`sign`, `effect`, …) becomes
+the answer that saves none and is always correct. Otherwise (`score`, …) `PluginFailure` is raised
+to the code that runs the extension point.
 """
 
 from __future__ import annotations
@@ -121,9 +121,9 @@ class GuardedMethod:
 
     base: the base class of plugins that declares the method. point: the method's name in messages.
     check: returns the answer, or raises WrongAnswerError. fallback: returns the answer that a
-    failure becomes; None if the failure is raised. guard_answer: returns an answer with guards
-    around the functions that it contains (hints, `Effect.may_change`). Its arguments: the plugin,
-    the answer, whether failures are raised.
+    failure becomes; None if the failure is raised. guard_answer: (plugin, answer, whether failures
+    are raised) → the answer, with guards around the functions that it contains (hints,
+    `Effect.may_change`).
     """
 
     base: type[Plugin]
@@ -131,7 +131,7 @@ class GuardedMethod:
     point: str
     check: Check
     fallback: Fallback | None = None
-    guard_answer: Callable[[PluginOrigin, Any, bool], object] = lambda origin, answer, strict: (
+    guard_answer: Callable[[PluginOrigin, Any, bool], object] = lambda origin, answer, is_strict: (
         answer
     )
 
@@ -206,7 +206,7 @@ def _text_of(origin: PluginOrigin, raised: BaseException) -> str:
     if isinstance(raised, WrongAnswerError):
         return with_location(_cut(str(raised)), origin.location)
     if isinstance(raised, PluginInterrupt):
-        # It may have arrived just before `leave` recorded the end of the call.
+        # It may have been raised in `leave`, before that recorded the end of the call.
         RUNNING_CALLS.clear()
         text = f"did not return within {RUNNING_CALLS.limit_s:g} s"
     elif isinstance(raised, Exception | SystemExit):
@@ -332,6 +332,7 @@ GUARDED_METHODS = (
     GuardedMethod(
         PostFilterPlugin, "dry_run_size", "PostFilter", checked.candidate_count, _always(None)
     ),
+    GuardedMethod(PostFilterPlugin, "details", "details", checked.texts, _always(())),
     # PreScorePlugin, and plugins whose upstream Score reads the snapshot without a PreScore.
     GuardedMethod(PreparesScore, "pre_score", "PreScore", checked.status, _as_status),
     GuardedMethod(ScorePlugin, "score", "Score", checked.scores),
@@ -366,4 +367,4 @@ GUARDED_METHODS = (
         Plugin, "effect", "effect", checked.effect, _always(ON_ALL), _with_guarded_effect
     ),
 )
-"""Every method of a user's plugin that the framework calls."""
+"""The methods of a user's plugin that are guarded."""

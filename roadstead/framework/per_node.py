@@ -160,9 +160,9 @@ def adapt(plugin_class: type[NodePlugin]) -> type[Plugin]:
         "reads": plugin_class.reads,
         "arguments": plugin_class.arguments,
     }
-    # So that failures name the author's file.
+    # By it, failures name the author's file.
     members["__module__"] = plugin_class.__module__
-    # Not inherited: only the class's own declaration counts.
+    # Not by `getattr`: a declaration of a base class does not count (`Plugin.shares_by_shape`).
     members["shares_by_shape"] = vars(plugin_class).get("shares_by_shape", False)
     adapted = type(
         plugin_class.__name__,

@@ -80,7 +80,7 @@ class Handle:
     classes: the pod classes of this process.
     waiting: the pods that wait for Permit in this process; records decisions about them.
     members: how many pods of each gang exist, in the process that counts them.
-    gates: feature gates of devices.
+    gates: feature gates of dynamic resource allocation.
     storage: current claims and volumes in this process; initially those of `cluster`.
     """
 
@@ -214,18 +214,20 @@ class Plugin(ABC):
         return None
 
     def prefilter_state_version(self, pod: PodClass) -> Hashable:
-        """Return the part of `state_version` that PreFilter and other points than Filter read.
+        """Return the part of `state_version` that PreFilter and the other extension points read.
 
-        Differs from `state_version` only for pods for which `FilterPlugin.runs_per_pod` holds.
+        The part that only Filter reads is left out, if Filter is called for each pod in any case
+        (`FilterPlugin.runs_per_pod`); for all other pods return `state_version`.
         """
         return self.state_version(pod)
 
     def substitute_claims(self, pod: PodFacts) -> tuple[PodClaim, ...] | None:
         """Return claims of devices to use in place of the pod's own; None to use the pod's own.
 
-        The facts of the pod with these claims, and without `claims_as` (the pod's own UID and
-        name), are a *substitute* (`Profile.substitute`), which many pods share and which is
-        evaluated once. In the current state, plugins must answer as for the pod itself, except
+        Pods whose facts differ only in the names of their claims would each be a class. The facts
+        with the returned claims, and without `claims_as` (the pod's own UID and name), are a
+        *substitute* (`Profile.substitute`): facts that many pods share and that are evaluated once
+        in their place. In the current state, plugins must answer as for the pod itself, except
         where answers name the pod or its claims. Not called in profiles with users' plugins, which
         may read what a substitute leaves out.
         """
@@ -244,7 +246,10 @@ class Plugin(ABC):
 
 
 class EnqueueExtensions(Plugin):
-    """A plugin that registers the events that may help a pod it rejected; otherwise any may."""
+    """A plugin that registers which events may help a pod that it rejected.
+
+    Any event may help the pods of a plugin without this base class.
+    """
 
     @abstractmethod
     def events_to_register(self) -> tuple[RegisteredEvent, ...]:
@@ -319,11 +324,11 @@ class FilterPlugin(Plugin):
         return False
 
     def changed_rows(self, table: Table, position: int) -> tuple[list[int] | None, int]:
-        """Return the rows whose Filter answers may have changed, and a position for the next call.
+        """Return the rows whose Filter answers may have changed, and the next call's `position`.
 
-        The plugin numbers its changes. position: the number of the last one that the caller knows,
-        as an earlier call for the table returned it, or 0. None for rows: any may have changed.
-        Called for pods for which `runs_per_pod` holds.
+        The plugin numbers the changes of its own state. position: the number of the last change
+        that the caller knows, as an earlier call for the table returned it; 0 at first. None
+        instead of rows: any may have changed. Called for pods for which `runs_per_pod` holds.
         """
         return None, 0
 
@@ -338,10 +343,11 @@ class FilterPlugin(Plugin):
         return None
 
     def count_passing(self, pods: Sequence[PodClass], table: Table, rows: Rows) -> int:
-        """Return how many of the first pods pass, each on its row, on top of the pods before it.
+        """Return how many of the pods pass before the first that is refused.
 
-        pods[i] is placed on rows[i]. The table itself is read, because the outcome of PreFilter may
-        be out of date. The result may be too low: Filter decides on the first pod not counted.
+        pods[i] is checked on rows[i], with the pods before it on their rows. The table itself is
+        read, because the data of PreFilter may be out of date. The result may be too low: Filter
+        decides on the first pod not counted.
         """
         return 0
 
@@ -349,8 +355,8 @@ class FilterPlugin(Plugin):
 class PostFilterPlugin(Plugin):
     """A plugin that handles pods without a feasible node.
 
-    failed: what it reads of the failed cycle. reads_refused_nodes: it reads which nodes it refused
-    itself (`PostFilterView.refused_nodes`).
+    failed, in its methods: what it may read of the failed cycle. reads_refused_nodes: it reads
+    which nodes its own Filter refused (`PostFilterView.refused_nodes`).
     """
 
     reads_refused_nodes: ClassVar[bool] = False
@@ -366,7 +372,7 @@ class PostFilterPlugin(Plugin):
     def details(self, pod: PodFacts, failed: PostFilterView) -> tuple[str, ...]:
         """Return what an explanation adds about the nodes that this plugin refused.
 
-        Only called with `reads_refused_nodes`, and never to decide.
+        Only called with `reads_refused_nodes`, and only for an explanation, not for a decision.
         """
         return ()
 

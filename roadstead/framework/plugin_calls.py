@@ -3,7 +3,8 @@
     enter ──► the call ──► leave            a watchdog thread reads `current`
                   ▲
                   └── interrupt (deadline)   `mark` writes the running call to disk, for the
-                                             process that replaces this one if it never returns
+                                             process that replaces this one if the call never
+                                             returns
 
 A plugin gets a strike when it is interrupted or ends its process. After MAX_FOR_CLASS strikes for a
 pod class it is not called for that class any more; once the process has MAX_IN_PROCESS strikes, no
@@ -28,8 +29,8 @@ MAX_FOR_CLASS = 2
 MAX_IN_PROCESS = 4
 """Strikes of all plugins in a process, after which no plugin with a strike is called any more.
 
-Below the number of times that an actor is replaced in a minute
-(`actors.supervisor.replacing.Budget`).
+An actor is replaced only so many times in a minute (`actors.supervisor.replacing.Budget`). This is
+less: a plugin that ends the process is suspended before the actor is given up.
 """
 
 _SLEEP_S, _SLEEPS_MAX = 0.001, 1000
@@ -100,7 +101,7 @@ class PluginCalls:
         return call
 
     def leave(self, call: PluginCall) -> None:
-        """End a call. PluginInterrupt if the call was interrupted and the interrupt is pending."""
+        """End a call. PluginInterrupt if the watchdog interrupted it and that has not arrived."""
         with self._lock:
             self.clear()
         if call.is_interrupted and not call.interrupt_has_arrived:

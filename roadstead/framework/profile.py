@@ -49,7 +49,7 @@ from roadstead.storage import BindingProfiles
 PluginT = TypeVar("PluginT", bound=Plugin)
 
 UNSIGNED = -1
-"""In place of the code of a signature: `sign` of some plugin returns None for the class."""
+"""Instead of the code of a signature, for a class for which `sign` of a plugin returns None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,13 +112,17 @@ class Profile:
         self.waiting = handle.waiting
         self.storage = handle.storage
         self.budgets = handle.cluster.budgets
-        # Code of each class's signature, or UNSIGNED.
+        # Code of each class's signature, or UNSIGNED. `_signatures` numbers the signatures.
         self._signature_of: dict[PodClass, int] = {}
         self._signatures: CodeInterner[Hashable] = CodeInterner()
         self._group_plugins()
 
     def _group_plugins(self) -> None:
-        """Group the plugins from PreFilter to Score by what they declare."""
+        """Group the plugins from PreFilter to Score by what they declare.
+
+        _signing: all plugins on whose answers a decision depends, whose `sign` is called.
+        _with_state_version, _substituting: those that override the method of that name.
+        """
         filtering: Iterable[Plugin] = (*self.pre_filter, *self.filter)
         scoring: Iterable[Plugin] = (*self.pre_score, *(each.plugin for each in self.score))
         self.cross_node = tuple(
@@ -136,29 +140,29 @@ class Profile:
         has_users_plugins = any(each.is_guarded for each in self._signing)
         substituting = (each for each in self._signing if _overrides(each, "substitute_claims"))
         self._substituting = () if has_users_plugins else tuple(substituting)
-        # By `shape_or_class`: the plugins with state for these pods.
+        # By `shape_or_class`: the plugins whose `state_version` of such pods is not None.
         self._stateful: dict[int, tuple[Plugin, ...]] = {}
         self.shares_by_shape = all(
             # Not inherited, because a subclass may override methods that it describes.
             vars(type(plugin)).get("shares_by_shape", False)
             for plugin in self._signing
         )
-        # Returns a number that classes with equal effects share. No in-tree plugin's effect depends
-        # on the names of claims of devices; effects of users' plugins may.
+        # Class → a number that classes with equal effects share. `PodClass.effect_shape` ignores
+        # the names of claims of devices, which effects of users' plugins may depend on.
         self.effect_key: Callable[[PodClass], int] = (
             attrgetter("effect_shape")
             if self.shares_by_shape and not has_users_plugins
             else self.shape_or_class
         )
-        # Only these may read the amounts of requests, if the plugins share by shape.
+        # If the plugins share by shape, only those that read ROW may depend on amounts of requests.
         self._signing_amounts = tuple(each for each in self._signing if each.reads is Reads.ROW)
         self._signing_shapes = tuple(each for each in self._signing if each.reads is not Reads.ROW)
-        # Of the signatures of `_signing_shapes`: their codes, and the code of each shape.
+        # The codes of the signatures by `_signing_shapes`, and the code for each shape.
         self._shapes: CodeInterner[Hashable] = CodeInterner()
         self._shape_parts: dict[int, tuple[Hashable, ...] | None] = {}
 
     def with_filter(self, restriction: FilterPlugin) -> Profile:
-        """Return a profile with one more filter before all others, which shares plugins and keys.
+        """Return a copy with one more filter before all others; it has the same signatures.
 
         It has no PostFilter: a pod that fits nowhere is decided again without the restriction.
         """
@@ -212,7 +216,7 @@ class Profile:
         """Return the signature of a class as a small key that hashes fast; computed once per class.
 
         Pods of one signature get one key. If `sign` of a plugin returns None, the key is the pod's
-        UID and class, because a pod that is nominated or updated has another class.
+        UID and its class, since the class of a pod changes when it is nominated or updated.
         """
         known = self._signature_of.get(pod)
         if known is None:
@@ -237,7 +241,7 @@ class Profile:
     def has_shape(self, pod: PodClass) -> bool:
         """Whether results for a class are valid for its whole shape (`Plugin.shares_by_shape`).
 
-        False for a nominated pod, whose amounts matter to other pods, too.
+        False for a nominated pod: its requests count on its node when other pods are filtered.
         """
         return self.shares_by_shape and not pod.facts.nominated_node_name
 
@@ -263,7 +267,10 @@ class Profile:
         return tuple([plugin.prefilter_state_version(pod) for plugin in self._stateful_for(pod)])
 
     def _stateful_for(self, pod: PodClass) -> tuple[Plugin, ...]:
-        """Return the plugins with state for pods of a shape; the others never have any."""
+        """Return the plugins whose `state_version` is not None for pods of this shape.
+
+        For the others it stays None (`Plugin.state_version`).
+        """
         key = self.shape_or_class(pod)
         found = self._stateful.get(key)
         if found is None:

@@ -1,13 +1,13 @@
 """Row overlays: copies of rows to which pods are added, or from which they are removed, for Filter.
 
-They have two uses. Filtering with nominated pods: if pods of equal or higher priority are nominated
-to a node, the pod must pass the filters with them on the node and without them. And the dry run of
-preemption, which removes pods from a node and adds some of them again. The added and removed pods
-of a row are its *moves*.
+They have two uses. The first is filtering with nominated pods: if pods of equal or higher priority
+are nominated to a node, a pod must pass the filters twice, with those pods on the node and without
+them. The second is the dry run of preemption, which removes pods from a node and adds some of them
+again. The added and removed pods of a row are its *moves*.
 
-A plugin that reads only the row is called with the overlay. For one that reads other nodes,
-`with_pods_moved` returns what its Filter reads after the moves. A plugin whose PreFilter returned
-Skip stays skipped.
+Filter of a plugin that reads only the row is called with the overlay as the table. Filter of a
+plugin that reads other nodes also reads the data that its PreFilter prepared: `with_pods_moved`
+returns this data as it is after the moves. A plugin whose PreFilter returned Skip stays skipped.
 
 Upstream: pkg/scheduler/framework/runtime/framework.go (RunFilterPluginsWithNominatedPods,
 addNominatedPods, RunPreFilterExtensionAddPod, RunPreFilterExtensionRemovePod).
@@ -39,7 +39,10 @@ PASSED = 0
 
 
 class Filtered(Protocol):
-    """The interface of an up-to-date evaluation (`roadstead/framework/evaluation.py`)."""
+    """The parts of an up-to-date `Evaluation` that are read here.
+
+    `roadstead/framework/evaluation.py` imports this module.
+    """
 
     profile: Profile
     pod: PodClass
@@ -66,8 +69,8 @@ class RowOverlay:
     """An overlay of some rows of an up-to-date evaluation; row i is the i-th of these rows.
 
     Codes are those of the evaluation: PASSED, or k > 0 for `statuses[k - 1]`. Positions are those
-    of the filters in the profile. static: codes and positions of the filters that read NODE facts,
-    if the evaluation has not computed them.
+    of the filters in the profile. static: codes and positions of these rows by the filters that
+    read NODE facts; None to read `evaluation.static_results`, which then must be computed.
     """
 
     __slots__ = ("_evaluation", "_moved", "_nominated", "_static", "table")
@@ -122,7 +125,8 @@ class RowOverlay:
         contended = [index for index, row in enumerate(rows.tolist()) if row in self._nominated]
         if contended:
             contended_rows = rows[contended]
-            # Ports are sets: removing the nominated pods also frees ports of the node's own pods.
+            # Ports are sets: removing the nominated pods would also free equal ports of pods that
+            # are on the node.
             ports = self.table.columns.port_set[contended_rows]
             self._move_nominated(contended_rows, sign=1)
             codes[contended] = self._run(contended_rows)
@@ -154,7 +158,11 @@ class RowOverlay:
     def _run_cross_node(
         self, plugin: FilterPlugin, position: int, rows: Rows, codes: I32, positions: I32
     ) -> None:
-        """Run a filter that reads other nodes; rows without moves are evaluated in one call."""
+        """Run a filter that reads other nodes, only on rows that no filter before it refused.
+
+        Rows whose prepared data is not changed by moves are evaluated in one call, each other row
+        in a call of its own. A filter before it: of a lower position.
+        """
         assert isinstance(plugin, PreFilterPlugin)
         evaluation = self._evaluation
         before = evaluation.state.get(plugin.name)

@@ -35,15 +35,15 @@ GROUP = "roadstead.plugins"
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,62}")
 _BASES = ("roadstead.framework.plugin", "roadstead.framework.per_node")
-"""Modules of the base classes, which are no plugins themselves."""
+"""Modules that define base classes: a class of these modules is not a plugin itself."""
 
 
 def load_plugin_class(path: str, directory: str = "") -> type[Plugin]:
     """Return a plugin class by its dotted path, `package.module:Class` or `package.module.Class`.
 
-    A per-node class is adapted. directory: unless it is "", a module that is not installed is
-    imported from the file or package of its name in this folder. InputError if there is no such
-    class, or if it cannot be a plugin.
+    A per-node class is adapted. directory: a folder with a file or package of the module's name,
+    from which the module is imported if it is not installed; "" for none. InputError if there is no
+    such class, or if it cannot be a plugin.
     """
     module_name, _, class_name = path.replace(":", ".").rpartition(".")
     found = _imported(path, module_name, class_name, directory)
@@ -96,8 +96,8 @@ def _imported(path: str, module_name: str, class_name: str | None, directory: st
 
 
 MAX_DIGEST_FILES, MAX_DIGEST_BYTES = 2_000, 16 * 1024 * 1024
-"""Numbers of files of a plugin's package, and of bytes in them, that its digest covers: each
-process of a run computes it when it starts."""
+"""How many files of a plugin's package, and how many bytes of them, the digest of the plugin covers
+at most: each process of a run computes the digest when it starts."""
 
 
 class NamedModules(MetaPathFinder):
@@ -166,7 +166,7 @@ def _digest_of(module: ModuleType) -> str:
         size_bytes = path.stat().st_size
         bytes_left -= size_bytes
         digest.update(f"{path.relative_to(package).as_posix()}\0{size_bytes}\0".encode())
-        # Of what exceeds the limit, only names and sizes count.
+        # Of files beyond the limit, the digest covers only name and size.
         digest.update(path.read_bytes() if bytes_left >= 0 else b"")
     return digest.hexdigest()
 

@@ -27,7 +27,10 @@ KINDS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("job", "jobs"), "Job"),
     **dict.fromkeys(("cronjob", "cronjobs", "cj"), "CronJob"),
 }
-"""Kinds of workloads by the names that kubectl accepts; it prints some with a group as suffix."""
+"""Kinds of workloads by the names that kubectl accepts.
+
+kubectl prints some names with the API group as a suffix (`deployment.apps`); `kind_of` ignores it.
+"""
 
 POD_KINDS: Final = ("pod", "pods", "po")
 
@@ -64,23 +67,23 @@ def find_pod(inputs: RunInputs, name: str) -> FoundPod:
     """
     kind, name_or_key = kind_of(name)
     pods = list(_pods(inputs))
-    # A complete name is first, so that every pod can be named whatever workloads exist.
+    # A pod's full name precedes workloads and prefixes, so that each pod can be chosen by its name.
     if not kind or kind == "Pod":
-        same = [each for each in pods if name_or_key in (each.identity.key, each.identity.name)]
-        if len(same) == 1:
-            return FoundPod(same[0], _note_of_pod(same[0]))
-        if same:
-            _refuse_several(name, "pods", [each.identity.key for each in same])
+        exact = [each for each in pods if name_or_key in (each.identity.key, each.identity.name)]
+        if len(exact) == 1:
+            return FoundPod(exact[0], _note_of_pod(exact[0]))
+        if exact:
+            _refuse_several(name, "pods", [each.identity.key for each in exact])
     if kind != "Pod" and (
         owned := [each for each in pods if _is_named(each.workload, kind, name_or_key)]
     ):
         return _first_of(name, owned)
     if not kind or kind == "Pod":
-        similar = [each for each in pods if _has_prefix(each, name_or_key)]
-        if len(similar) == 1:
-            return FoundPod(similar[0], _note_of_pod(similar[0]))
-        if similar:
-            return _first_of(name, similar)
+        prefixed = [each for each in pods if _has_prefix(each, name_or_key)]
+        if len(prefixed) == 1:
+            return FoundPod(prefixed[0], _note_of_pod(prefixed[0]))
+        if prefixed:
+            return _first_of(name, prefixed)
     raise InputError(
         f"is no pod or workload of the inputs{_hint(pods, name_or_key)}",
         field="POD",
@@ -118,7 +121,10 @@ def _has_prefix(pod: InputPod, name: str) -> bool:
 
 
 def _first_of(name: str, pods: Sequence[InputPod]) -> FoundPod:
-    """Return the first pending pod of the one workload, or else its first running pod."""
+    """Return the first pending pod of these, or else the first running one.
+
+    InputError if they are of several workloads.
+    """
     workloads = sorted({each.workload or f"Pod {each.identity.key}" for each in pods})
     if len(workloads) > 1:
         _refuse_several(name, "workloads", workloads)

@@ -43,7 +43,8 @@ SOURCE_MAX_CHARS = 60
 UNKNOWN_FIELDS_SHOWN = 10
 MISSING_NODES_SHOWN = 3
 BOUND_TO_NODES = "DaemonSet", "Node"
-"""Owners of pods that belong to a node: daemon sets, and the node itself for static pods."""
+"""Kinds of owners whose pods cannot move to another node: daemon sets, and, for static pods, the
+node itself."""
 
 
 def load_manifests(
@@ -56,8 +57,8 @@ def load_manifests(
 ) -> Loaded:
     """Load nodes, sorted by name as by the API server, and pods, the cluster's pending ones first.
 
-    cluster, pods: paths of the manifests of a cluster, and of those to be scheduled on it. Of the
-    latter, workloads are expanded: replaced by the pods that their controllers would create.
+    cluster: paths of the manifests of a cluster. pods: paths of the manifests to be scheduled on
+    it, whose workloads are expanded: replaced by the pods that their controllers would create.
     is_strict: as in `read_manifests`. reschedules_lost: running pods of missing nodes become
     pending, behind the others.
 
@@ -66,7 +67,7 @@ def load_manifests(
     """
     digests = _Digests()
     on_text = digests.add if with_digests else None
-    # Standard input can be read once only, and may be both.
+    # Standard input can be read once only, and may be among both the `cluster` and the `pods`.
     content = sys.stdin.buffer.read(SIZE_MAX_BYTES + 1) if STDIN in (*cluster, *pods) else b""
     existing = read_manifests(
         cluster, stdin=io.BytesIO(content), is_strict=is_strict, on_text=on_text
@@ -78,7 +79,6 @@ def load_manifests(
         is_strict=is_strict,
         on_text=on_text,
     )
-    # `existing` is of the cluster, `wanted` to be scheduled on it.
     everything = merged(existing, wanted)
     nodes = tuple(sorted(everything.nodes, key=lambda each: each.metadata.name.encode()))
     expansion = expand_workloads(workloads_to_expand(existing, wanted, everything), nodes)
@@ -118,7 +118,7 @@ def load_manifests(
 
 
 def _with_local_storage(pods: Iterable[objects.Pod]) -> Iterator[str]:
-    """Yield the UIDs of pods with an emptyDir."""
+    """Yield the UIDs of pods with an emptyDir: their data are on the node."""
     for pod in pods:
         if any(each.empty_dir is not None for each in pod.spec.volumes):
             yield pod_identity(pod).uid
@@ -163,7 +163,10 @@ def compile_pods(
 def on_known_nodes(
     running: Sequence[RunningPod], nodes: set[str]
 ) -> tuple[tuple[RunningPod, ...], tuple[RunningPod, ...]]:
-    """Split into (pods on existing nodes, lost pods); upstream's snapshot has no lost pods."""
+    """Split into (pods on existing nodes, lost pods: those on nodes that are missing).
+
+    Upstream's snapshot has no lost pods.
+    """
     known = tuple(each for each in running if each[2] in nodes)
     return known, tuple(each for each in running if each[2] not in nodes)
 
@@ -205,7 +208,7 @@ class _Digests:
 
 
 def lost_notes(lost: Sequence[RunningPod], pending: int) -> Iterator[str]:
-    """Yield notes on lost pods. pending: how many of them are pending again."""
+    """Yield notes on running pods of missing nodes. pending: how many are pending again."""
     names = sorted({node_name for _, _, node_name in lost})
     more = (
         f" and {len(names) - MISSING_NODES_SHOWN:,} more"

@@ -4,7 +4,7 @@ apiVersion: roadstead.dev/v1
 kind: NodeCatalog
 shapes:
 - name: cpu-16
-  pricePerHour: 0.8        # of all shapes, or of none
+  pricePerHour: 0.8        # optional, but for all shapes or for none
   maxCount: 50             # default: as many as needed
   node:                    # a Node without a name
     metadata: {labels: {topology.kubernetes.io/zone: a}}
@@ -40,7 +40,7 @@ PRICE_MAX: Final = 1e9
 _NAME: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,40}[a-z0-9])?")
 _FIELDS: Final = ("name", "pricePerHour", "maxCount", "node")
 _TEMPLATE_NAME: Final = "template"
-"""The name of a template while it is checked as a Node; the facts keep no name."""
+"""Placeholder for the name of a template while it is checked as a Node. The facts have no name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def catalog_of(document: object, source: str) -> tuple[CatalogShape, ...]:
     if not isinstance(listed, list) or not 1 <= len(listed) <= SHAPES_MAX:
         rule = f"must be a list of 1 to {SHAPES_MAX} shapes"
         raise InputError(rule, source=source, field="shapes", value=cut_short(listed))
-    shapes = tuple(_shape(each, source, f"shapes[{at}]") for at, each in enumerate(listed))
+    shapes = tuple(_shape(each, source, f"shapes[{i}]") for i, each in enumerate(listed))
     _check_names_and_prices(shapes, source)
     return shapes
 
@@ -108,6 +108,7 @@ def catalog_of(document: object, source: str) -> tuple[CatalogShape, ...]:
 def _check_fields(
     entry: Mapping[str, object], known: tuple[str, ...], source: str, at: str
 ) -> None:
+    """Raise InputError for an unknown field. at: path of the entry, "" for the document."""
     for key in entry:
         if key not in known:
             problem = f"is not a field here (there are {', '.join(known)})"
@@ -117,12 +118,12 @@ def _check_fields(
 def _check_names_and_prices(shapes: tuple[CatalogShape, ...], source: str) -> None:
     """Raise InputError for a name that occurs twice, or prices of some shapes only."""
     names: set[str] = set()
-    for at, each in enumerate(shapes):
+    for index, each in enumerate(shapes):
         if each.name in names:
             raise InputError(
                 "occurs twice",
                 source=source,
-                field=f"shapes[{at}].name",
+                field=f"shapes[{index}].name",
                 value=cut_short(each.name),
             )
         names.add(each.name)
@@ -180,7 +181,8 @@ def _max_count(entry: Mapping[str, object], source: str, at: str) -> int | None:
 def _template(manifest: dict[str, object], source: str, at: str) -> NodeFacts:
     """Compile the template to facts without a name.
 
-    A hostname label that it does not set has a placeholder, for which `named_node` puts the name.
+    If it sets no hostname label, the label is a placeholder, which `named_node` replaces by the
+    name of the added node.
     """
     for field, wanted in (("apiVersion", "v1"), ("kind", "Node")):
         if manifest.get(field, wanted) != wanted:

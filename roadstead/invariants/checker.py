@@ -58,8 +58,9 @@ class Violation:
 class Checked:
     """The result for a journal. records, binds_checked: numbers of records by kind, and of binds.
 
-    counts, which violate no rule: `evictions`, evictions `beyond_budget`, `preemptors_waiting` at
-    the end, `claims_bound`, binds by which an equal pod was `overtaken`.
+    counts: of what violates no rule: `evictions`; evictions `beyond_budget`; `preemptors_waiting`,
+    pods for which others were evicted, and which are pending at the end; `claims_bound`;
+    `overtaken`, binds of a pod while an equal one waited longer or had a higher priority.
     """
 
     records: Counter[str] = field(default_factory=Counter)
@@ -72,9 +73,10 @@ class Checker:
     """Apply records in order; `finish` returns the result.
 
     world: the cluster as the records so far describe it. _filters: names of the filter plugins of a
-    profile, by scheduler name. _bound_in_group: number of pods, by pod group. _min_members: of each
-    group. _snapshot_groups: groups of pods whose binds a snapshot replaced by LOAD records.
-    _removed_before_snapshot: number of pods that ended before a snapshot.
+    profile, by scheduler name. _bound_in_group: number of pods ever bound, by pod group.
+    _min_members: how many pods of each group must be bound. _snapshot_groups: groups of pods whose
+    binds a snapshot replaced by LOAD records. _removed_before_snapshot: number of pods that ended
+    before a snapshot.
     """
 
     def __init__(self) -> None:
@@ -92,12 +94,15 @@ class Checker:
     def apply(self, record: JournalRecord) -> None:
         """Apply and check one record."""
         self.result.records[record.kind.value] += 1
+        # A commit is its binds and then the STORAGE records of their claims; after a pod that ended
+        # follow the STORAGE records of its claims. Any other record ends these groups.
         if record.kind not in (RecordKind.BIND, RecordKind.STORAGE):
             self._report_all(self._claims.flush())
         if record.kind not in (RecordKind.DELETE, RecordKind.EVICT, RecordKind.STORAGE):
             self._report_all(self._claims.check_ended())
         _HANDLERS[record.kind](self, record)
-        # Records of a snapshot have the lsn of their commit, or 0 if there was none.
+        # In a snapshot, a LOAD has the lsn of the commit that bound the pod, and so the lsns may be
+        # in any order; other records have 0.
         if 0 < record.lsn <= self._last_lsn and record.kind is not RecordKind.LOAD:
             self._report(record, "I7", f"record {record.lsn} follows {self._last_lsn}")
         self._last_lsn = max(self._last_lsn, record.lsn)
@@ -108,7 +113,8 @@ class Checker:
         self._report_all(self._claims.check_ended())
         for key, bound in sorted(self._bound_in_group.items()):
             needed = self._min_members.get(key, bound)
-            # The groups of pods that were removed before a snapshot are unknown.
+            # The groups of pods that ended before a snapshot are unknown: any may have been of this
+            # group.
             is_in_snapshot = key in self._snapshot_groups
             missing = needed - bound - (self._removed_before_snapshot if is_in_snapshot else 0)
             if missing > 0:
@@ -138,6 +144,7 @@ class Checker:
         if isinstance(record.subject, Rules):
             rules = record.subject
             self._filters = dict(rules.filters)
+            # The feature gate DRAExtendedResource.
             self.world.leaves_to_devices = rules.extended_resource
             self._claims.devices.begin_rules(rules)
         else:
@@ -166,7 +173,7 @@ class Checker:
         if not record.node_name:
             self._order.wait(record.uid, record.facts)
         elif not findings:
-            # It runs, so its new facts are counted without a check.
+            # An update of a pod on its node: its new facts count, without a check of the rules.
             self._remove_pod(record.uid, record.node_name)
             self.world.put(record.uid, record.node_name, record.facts)
             self._claims.storage.put(record.uid, record.node_name, record.facts)
@@ -212,6 +219,7 @@ class Checker:
         group = group_key(record.facts)
         if group is not None and is_first:
             self._bound_in_group[group] += 1
+            # A LOAD with a token replaces a bind of this run; a pod that ran before it has none.
             if record.kind is RecordKind.LOAD and record.token:
                 self._snapshot_groups.add(group)
             membership = record.facts.pod_group
@@ -231,7 +239,7 @@ class Checker:
 
     def _release(self, record: JournalRecord) -> None:
         """Apply and check a deletion or an eviction."""
-        # Records of the claims that end with the pod follow: first check those of the last commit.
+        # The STORAGE records that follow are of this pod's claims: check the last commit before.
         self._report_all(self._claims.flush())
         self._claims.end(record)
         node_name = self._pods.node_of.get(record.uid)

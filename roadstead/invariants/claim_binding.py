@@ -1,7 +1,7 @@
 """Claims of volumes and devices that wait for a pod: they are bound in the commit of the pod.
 
-A commit writes its binds first, then a record for each claim that they bound. So the rules for
-volumes and devices are checked after the last record of the commit.
+A commit writes its binds first, then records of the claims that they bound (`BoundClaims`). So the
+rules for volumes and devices are checked after the last record of the commit.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ class ClaimBinding:
 
     bound: number of claims that were bound with their pods. _binds: the binds of the commit that is
     being collected, of pods with claims. _changes: its records of bound claims. _ended: records of
-    pods that were deleted or evicted; the records of their claims may still follow.
+    pods that were deleted or evicted; the records of their claims, which end or are freed, may
+    still follow.
     """
 
     storage: Storage = field(default_factory=Storage)
@@ -69,12 +70,13 @@ class ClaimBinding:
             self._binds.append((record, node, filters))
 
     def change(self, record: JournalRecord) -> Iterator[RecordViolation]:
-        """Add bound claims; those of a snapshot (lsn 0) are applied without a check."""
+        """Add a record of bound claims; one of a snapshot (lsn 0) is applied without a check."""
         if record.lsn:
             self._changes.append(record)
         else:
             self.storage.change(_claims_in(record))
-            # Its findings are not read, but only iteration applies the change.
+            # `change` is a generator, which applies the change only when it is iterated; what it
+            # finds is not reported.
             for _ in self.devices.change(_claims_in(record)):
                 pass
         yield from ()
@@ -115,7 +117,7 @@ class ClaimBinding:
             if filters is None or "DynamicResources" in filters:
                 for text in self.devices.pod_errors(record.facts, record.uid, node):
                     yield record, "I2", text
-            # Pods of one commit count against each other's limits.
+            # So the pod counts in the volume limits for the other pods of the commit.
             self.storage.put(record.uid, record.node_name, record.facts)
         for change in changes:
             keys = ", ".join(each.key for each in _claims_in(change).claims)
@@ -163,7 +165,7 @@ def _nodes_of_claims(binds: Iterable[Bind]) -> dict[str, NodeFacts]:
         assert record.facts is not None
         nodes[record.uid] = node
         for each in record.facts.device_claims:
-            # Of pods that share a claim, the first was allocated it.
+            # If several pods share a claim, it was allocated for the first of them.
             name = each.claim_name or each.generated
             nodes.setdefault(f"{record.facts.namespace}/{name}", node)
     return nodes
@@ -219,7 +221,7 @@ def _mismatches(
 def _unavailable(
     storage: Storage, claim: ClaimFacts, volume: VolumeFacts, node: NodeFacts
 ) -> Iterator[str]:
-    """Yield why an existing volume was not free, unless it was reserved for the claim."""
+    """Yield why an existing volume was neither free nor reserved for the claim."""
     before = storage.volumes.get(volume.name)
     # A volume that did not exist was provisioned; `_not_provisionable` checks those.
     if before is None:
@@ -258,7 +260,7 @@ def _not_provisionable(
     if tuple(volume.access_modes) != tuple(claim.access_modes):
         yield f"volume {volume.name} has not the access modes of claim {claim.key}"
     provisioner = storage_class.provisioner
-    # A migrated in-tree provisioner leaves the work to its CSI driver.
+    # A migrated in-tree provisioner leaves the work to the CSI driver that replaces it.
     if volume.csi is None or volume.csi.driver not in (provisioner, CSI_DRIVER_OF.get(provisioner)):
         yield f"volume {volume.name} was not made by {provisioner}"
     labels = dict(node.labels)

@@ -56,11 +56,14 @@ class ReachedDevices:
 
 @dataclass(slots=True)
 class Inventory:
-    """Slices, classes and taint rules. gates: the feature gates that are on; None: not known.
+    """Slices, classes and taint rules of devices.
 
-    devices: all that slices list, each with the newest slice that lists it. _slices: by node name,
-    then by name; those of several nodes under "". _reached: the devices that a node reaches, by its
-    name, with the facts of the node for which they were computed.
+    gates: the feature gates that are on; None if the journal does not record them: then no gate
+    counts as on, and none as off.
+    devices: all that slices list, each with the newest slice that lists it. _slices: by the name of
+    the node to which they belong ("" for slices that several nodes may reach), then by their own
+    name. _reached: the devices that a node reaches, by its name, with the facts of the node for
+    which they were computed. _rules: see `DeviceTaintRule`.
     """
 
     gates: frozenset[str] | None = None
@@ -97,7 +100,7 @@ class Inventory:
         return computed[1]
 
     def taints_of(self, driver: str, pool: str, device: DeviceFacts) -> Iterator[Taint]:
-        """Yield the taints of a device, those of rules among them."""
+        """Yield the taints of a device: its own, and those of the rules that select it."""
         yield from device.taints
         for rule in self._rules:
             if self._applies(rule, driver, pool, device):
@@ -142,8 +145,9 @@ class Inventory:
         )
 
     def _applies(self, rule: DeviceTaintRule, driver: str, pool: str, device: DeviceFacts) -> bool:
-        wanted = (rule.driver, driver), (rule.pool, pool), (rule.device, device.name)
-        if any(need not in (None, has) for need, has in wanted):
+        """Whether a taint rule selects a device; a criterion of None selects all."""
+        criteria = (rule.driver, driver), (rule.pool, pool), (rule.device, device.name)
+        if any(wanted not in (None, actual) for wanted, actual in criteria):
             return False
         selectors = rule.selectors
         if rule.device_class is not None:

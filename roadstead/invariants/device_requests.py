@@ -1,7 +1,8 @@
 """I2: the devices of a new allocation are those that the claim requests, on the node of its pod.
 
-An allocation is checked in the commit that writes it, against the slices, classes, taints and the
-node as the records before describe them. Of the alternatives of a request, any may be chosen.
+An allocation is checked in the commit that writes it, against slices, classes, taints and the node
+as earlier records describe them. Of the alternatives of a request, any may be chosen. A share of a
+device that several claims may use has a `share_id`; a whole device has None.
 """
 
 from __future__ import annotations
@@ -49,8 +50,10 @@ _Need = tuple[str, str, frozenset[str]]
 class _Form:
     """One way to satisfy a request: the request itself, or an alternative of it, with its devices.
 
-    name: as results state it. facts: the request or alternative. matched: the one whose selectors
-    the devices match. number: how many devices it must have; None for all. results: its devices.
+    name: as results state it. facts: the request or alternative. matched: `facts`, or the
+    alternative whose selectors kube-scheduler compares instead, by its mistake (`_forms_of`).
+    number: how many devices the form must have; None for all that match. results: the devices that
+    it has.
     """
 
     name: str
@@ -130,10 +133,11 @@ def _request_errors(
 
 
 def _forms_of(request: DeviceRequest, results: Sequence[AllocatedDevice]) -> list[_Form]:
-    """Return the form of a request that was chosen; two in one case, by a mistake of upstream.
+    """Return the form of a request that was chosen; in one case two, by a mistake of upstream.
 
     If an alternative with mode All is chosen that is not the first one, kube-scheduler 1.34
-    allocates one device for it, and continues with the second device of the first alternative.
+    allocates one device for it, and then continues as if that had been the first device of the
+    first alternative: it allocates the second and later devices of that one.
     """
     if not request.alternatives:
         return [_form(request.name, request, results, _number(request))]
@@ -233,7 +237,8 @@ def _all_errors(form: _Form, reached: ReachedDevices, inventory: Inventory) -> I
             continue
         if device.binding_conditions and inventory.is_off(BINDING_CONDITIONS):
             continue
-        # A device whose capacity others consume is left out: their use is not looked at here.
+        # Other claims may use up the capacity of such a device. This check does not compute what is
+        # left, so it accepts that the claim does not have the device.
         if device.capacity and inventory.is_on(CONSUMABLE):
             continue
         if _unmet_selector(form.matched, device_id[0], device, inventory) is None:
@@ -260,8 +265,8 @@ def _constraint_errors(
             yield f"device {_text(each.id)} has no attribute {name}"
         else:
             values.add((attribute.kind, attribute.value))
-    # As upstream, values are compared from the second device on; before that an attribute without
-    # a value does no harm.
+    # As upstream: the value of each device after the first is compared with that of the first, and
+    # an attribute without a value fails only in a comparison.
     if constraint.match_attribute is not None and len(concerned) > 1:
         if len(values) > 1:
             yield f"devices differ in attribute {name}"

@@ -1,9 +1,10 @@
 """Claims of devices: allocated once, to devices that exist, with their pods.
 
-    I1    no device is in two claims; counters and capacities that devices share are not overdrawn
-    I2    the claims of a bound pod are allocated, and reserved for it and for 256 pods at the most;
-          its node reaches their devices, and no driver reported a failure of one; these are the
-          devices that the claims request (`device_requests`)
+    I1    no device is in two claims; claims use no more of a counter, or of a device's capacity,
+          than there is
+    I2    the claims of a bound pod are allocated, and reserved for the pod (and in all for 256 pods
+          at the most); the pod's node reaches their devices, and no driver reported a failure of
+          one; the devices are those that the claims request (`device_requests`)
     I5    a claim that was made for a pod ends with it, and no claim names a pod that ended
 
 Devices under admin access, and those that several may use, may be in several claims.
@@ -47,8 +48,9 @@ _IMPLICIT = "deviceclass.resource.kubernetes.io/"
 class Devices:
     """Claims by `namespace/name`.
 
-    makes_claims: pods get claims for extended resources that device classes serve. _served:
-    resource → class. _counters: amounts of shared counters, by pool, counter set and counter.
+    makes_claims: the gate DRAExtendedResource is on: the scheduler creates a claim for a pod's
+    extended resources that device classes serve. _served: resource → class. _counters: amounts of
+    shared counters, by pool, counter set and counter.
     _in_pool: claims with devices of a pool, by their keys. _keys_of_pod: by UID, keys of the claims
     that a pod consumes or that were made for it.
     """
@@ -144,7 +146,7 @@ class Devices:
             self._keys_of_pod[uid].discard(key)
 
     def claims_left_by(self, uid: str) -> Iterator[str]:
-        """Yield the claims that a pod should not have left when it ended."""
+        """Yield the claims that still exist for a pod, or name it, although it ended."""
         for key in sorted(self._keys_of_pod.get(uid, ())):
             claim = self.claims[key]
             if claim.owner_kind == "Pod" and claim.owner_uid == uid:
@@ -155,11 +157,13 @@ class Devices:
     def pod_errors(self, pod: PodFacts, uid: str, node: NodeFacts) -> Iterator[str]:
         """Yield why a pod's claims do not let it run on a node."""
         for each in pod.device_claims:
-            # The claim that the scheduler creates for extended resources has no name before.
+            # The claim that the scheduler creates for extended resources is found by the pod's UID:
+            # the facts of the pod do not have its name.
             if each.extended:
-                yield from self._own_errors(pod, uid, node)
+                yield from self._extended_errors(pod, uid, node)
                 continue
-            # The template of a claim may create none ("", not None).
+            # generated: "" if the template makes no claim for this pod, None if it was not made
+            # yet.
             name = each.claim_name or each.generated
             if not name:
                 if each.generated is None:
@@ -173,7 +177,7 @@ class Devices:
                 if self.inventory.is_on(BINDING_CONDITIONS):
                     yield from _failures(claim)
 
-    def _own_errors(self, pod: PodFacts, uid: str, node: NodeFacts) -> Iterator[str]:
+    def _extended_errors(self, pod: PodFacts, uid: str, node: NodeFacts) -> Iterator[str]:
         """Yield why the claim for a pod's extended resources does not let it run on a node."""
         if not self.makes_claims:
             return
@@ -201,6 +205,7 @@ class Devices:
             yield f"claim {claims[0].key} does not have the devices that the containers request"
 
     def _misallocated(self, claim: DeviceClaimFacts) -> Iterator[str]:
+        """Yield why a new allocation overlaps that of another claim or exceeds a pool."""
         for result in _results([claim]):
             if result.id not in self.inventory.devices:
                 yield f"claim {claim.key} has device {_text(result)}, which is not there"
@@ -234,7 +239,7 @@ class Devices:
                 yield f"capacity {name} of device {'/'.join(device_id)} is overdrawn"
 
     def _used(self, pool: Pool, claims: Iterable[DeviceClaimFacts]) -> list[AllocatedDevice]:
-        """Return the allocated devices of a pool that consume something of it."""
+        """Return the devices of a pool that claims use; under admin access they consume nothing."""
         return [
             each
             for each in _results(claims)
@@ -285,9 +290,9 @@ def _claim_errors(claim: DeviceClaimFacts, uid: str, node: NodeFacts) -> Iterato
 
 
 def _failures(claim: DeviceClaimFacts) -> Iterator[str]:
-    """Yield the first failure that a driver reported of a claim's devices.
+    """Yield the failure of the first of a claim's devices for which the driver reported one.
 
-    As upstream, none if a device before that one still waits for its binding conditions.
+    As upstream, devices after one that still waits for its binding conditions are not looked at.
     """
     for result in _results([claim]):
         wanted = result.binding_conditions

@@ -1,4 +1,4 @@
-"""Rules that concern only the chosen node and the pods on it, except `claim_shared`."""
+"""Rules that read only the chosen node and the pods on it; `claim_shared` reads all pods."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def overfull(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
 
 
 def _is_left_to_devices(world: World, pod: PodFacts, resource: str) -> bool:
-    """Whether a node that does not offer a resource may have the pod, as in kube-scheduler 1.34.
+    """Whether a pod may be on a node that does not offer a resource, as in kube-scheduler 1.34.
 
-    Never without DRAExtendedResource.
-    It may if a device class serves the resource. It may also if the pod requests no extended
-    resource at all: then only the standard resources are compared on a node that does not offer
-    others.
+    Never without DRAExtendedResource (`World.leaves_to_devices`). With it, the pod may be there if
+    a device class serves the resource: allocations of devices are checked instead. It may also if
+    it requests no extended resource at all, since kube-scheduler then compares only the standard
+    resources, and others that the node offers.
     """
     if not world.leaves_to_devices or resource in STANDARD_RESOURCES:
         return False
@@ -158,6 +158,6 @@ def _conflict(one: Volume, other: Volume) -> bool:
         return False
     if one.kind != "rbd":
         return True
-    # The source has one entry for each monitor of the list.
+    # A source has one entry ("monitors", address) for each monitor.
     shared = {m for m in one.source if m[0] == "monitors"} & set(other.source)
     return bool(shared) and of_one.get("pool", "") == of_other.get("pool", "")

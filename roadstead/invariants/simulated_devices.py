@@ -1,6 +1,6 @@
 """Rules of devices in a simulated run: each in one claim at most, and claims end with their pods.
 
-Rows of `allocations` are in the order in which the claims changed, also at one time.
+Rows of the table `allocations` are in the order in which the claims changed, also rows of one time.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def check_devices(
     devices: Iterable[DeviceRow],
     rows: Iterable[AllocationRow],
 ) -> Iterator[RunViolation]:
-    """Yield the violations of the rules of devices. claims_of_class: as in the table `classes`."""
+    """Yield the violations of the rules of devices. claims_of_class: see `RunRows.claims`."""
     state = _Allocations({each.id: each for each in devices}, {each.number: each for each in pods})
     now_us = 0
     for row in rows:
@@ -51,9 +51,10 @@ class _Allocations:
     """The claims at a time.
 
     allocated: by claim, the rows of its devices. on_device: the same by device. users: by claim,
-    numbers of the pods that reserve it. drawn: what devices in use consume, by (driver, pool,
-    slice, counter). changed: claims that changed at this time, as an ordered set. ever_reserved:
-    claims that any pod has reserved so far. first_reserved_us: by pod and claim.
+    numbers of the pods for which it is reserved. drawn: what devices in use consume, by (driver,
+    pool, slice, counter). changed: claims that changed at this time, as an ordered set.
+    ever_reserved: claims that were reserved for any pod so far. first_reserved_us: when a claim was
+    first reserved for a pod, by pod and claim.
     """
 
     devices: Mapping[DeviceId, DeviceRow]
@@ -216,9 +217,10 @@ def _claims_of_pods(
     claims_of_class: Mapping[int, Sequence[str]],
     first_reserved_us: Mapping[tuple[int, str], int],
 ) -> Iterator[RunViolation]:
-    """Yield pods that were bound before their claims were reserved.
+    """Yield pods that were bound before their claims were reserved for them.
 
-    Pods that run at the start, without an owner, may have claims without rows.
+    Not the pods of the inputs (without an owner) that run at the start: their claims may have been
+    reserved before the first row.
     """
     for pod in pods:
         if pod.bound_us is None or (pod.owner is None and pod.bound_us == 0):

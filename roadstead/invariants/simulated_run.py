@@ -1,10 +1,11 @@
 """Rules of a simulated run, checked on its tables alone.
 
     one place       a pod has one row, its times are in order, and one attempt bound it
-    conservation    every created pod is pending, running or ended, in all and of each class
+    conservation    every created pod is pending, running or ended: the numbers of pods in samples
+                    are those that follow from the rows of pods, in all and for each class
     capacity        no bind exceeds what its node has
 
-Nothing here is shared with the simulator: the rules read only rows.
+Nothing here is shared with the simulator: the rules read only rows (`simulated_rows`).
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ from roadstead.invariants.simulated_rows import (
 )
 
 _LEAVES, _NODE_CHANGES, _ARRIVES = range(3)
-"""At one time pods leave, then the node changes, then pods arrive."""
+"""Types of changes on a node, in the order in which they occur at one time."""
 
 _Change = tuple[int, int, int, NodeRow | PodRow]
-"""A change on a node: its time, which of the three it is, its order among equal ones, its row."""
+"""A change on a node: its time, its type, its order among changes of both the same, its row."""
 
 
 def check_run(tables: RunRows) -> Iterator[RunViolation]:
@@ -70,7 +71,10 @@ def _check_pods(pods: Iterable[PodRow]) -> Iterator[RunViolation]:
 
 
 def _check_attempts(tables: RunRows) -> Iterator[RunViolation]:
-    """Each bound pod has one attempt that bound it, then and there; the first has its time."""
+    """One place: each bound pod has one attempt that bound it, at the same time to the same node.
+
+    Also, the time of a pod's first attempt is the one in its row.
+    """
     bound = {pod.number: (pod.bound_us, pod.node) for pod in tables.pods if pod.node is not None}
     attempts: Counter[int] = Counter()
     for time_us, number, node in tables.bound_attempts:
@@ -113,11 +117,12 @@ def _check_node(
     used: Counter[str] = Counter()
     for time_us, kind, _, change in changes:
         if isinstance(change, NodeRow):
+            # allocatable: None if the node is removed.
             allocatable, limit = change.allocatable, change.pods
             if allocatable is None and count:
                 text = f"was removed at {time_us} us with {count} pods"
                 yield RunViolation("capacity", name, text)
-            # A node may shrink below what it holds: only a bind must fit.
+            # A node may shrink below what its pods request: only a new bind must fit.
             continue
         sign = 1 if kind == _ARRIVES else -1
         count += sign
@@ -177,7 +182,7 @@ def _check_samples(tables: RunRows) -> Iterator[RunViolation]:
     for row in sorted(tables.samples, key=lambda each: each.time_us):
         if row.zone or row.metric not in ("pending", "running", "ended"):
             continue
-        # Samples are the last phase of their time: they count all its events.
+        # A sample is taken after everything else that occurs at its time.
         while position < len(events) and events[position][0] <= row.time_us:
             _, metric, change = events[position]
             counts[metric] += change

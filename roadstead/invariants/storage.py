@@ -23,6 +23,7 @@ from roadstead.facts.storage import (
 from roadstead.invariants.world import label_value, meets
 
 CLAIM, EPHEMERAL = "persistentVolumeClaim", "ephemeral"
+# Prefixes of the topology labels: the deprecated ones, and those of today.
 _BETA = "failure-domain.beta.kubernetes.io/"
 _STABLE = "topology.kubernetes.io/"
 _TOPOLOGY_LABELS = tuple(
@@ -58,7 +59,7 @@ class Storage:
     def change(self, change: BoundClaims) -> None:
         """Apply the claims and volumes of a record."""
         self.claims.update((each.key, each) for each in change.claims)
-        # In this order: a volume that a record both removes and has exists afterwards.
+        # Removals first: a volume that is in both fields of a record exists afterwards.
         for name in change.removed:
             self.volumes.pop(name, None)
         self.volumes.update((each.name, each) for each in change.volumes)
@@ -86,7 +87,7 @@ class Storage:
 
 
 def reaches(terms: NodeTerms, node: NodeFacts) -> bool:
-    """Whether a node has the labels that a volume requires; upstream reads only labels."""
+    """Whether a node has the labels that a volume requires; upstream ignores the terms' fields."""
     labels = dict(node.labels)
     return terms is None or any(
         not term.error
@@ -129,7 +130,10 @@ def _unreached(storage: Storage, claim: ClaimFacts, node: NodeFacts) -> Iterator
 
 
 def another_zone(storage: Storage, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
-    """I2: a node with zone or region labels has the zones and regions of the volume."""
+    """I2: if a node has zone or region labels, they are among those that the volume's labels list.
+
+    For a claim of another type than that, `unusable_claim` compares the volume's node terms.
+    """
     for volume, key, claim in storage.claims_of(pod):
         if volume.kind != CLAIM:
             continue

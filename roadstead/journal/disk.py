@@ -47,7 +47,7 @@ def append_all(file: DiskFile, data: bytes) -> Iterator[int]:
 
 
 class Disk(Protocol):
-    """A folder of files. Names and contents are durable after `sync_names` and `sync`."""
+    """A folder of files. Names are durable after `sync_names`, contents after `DiskFile.sync`."""
 
     @property
     def path(self) -> str:
@@ -81,7 +81,7 @@ class Disk(Protocol):
     def rewrite(self, name: str, offset: int) -> None:
         """Write the bytes of a file from an offset on once more, the same, in place.
 
-        The next `sync` then makes them durable, even if an earlier sync of them has failed.
+        The next `DiskFile.sync` then makes them durable, even if an earlier one has failed.
         """
         ...
 

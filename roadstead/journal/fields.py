@@ -39,7 +39,7 @@ _Adapter = Callable[[object], object]
 """Converts decoded data with the fields of a file to data with this release's fields."""
 
 _RETIRED = {("PodFacts", "resource_claims")}
-"""Retired fields: (class, field). Earlier releases decided no pod in which they are not empty."""
+"""Retired fields: (class, field). Earlier releases decided only pods in which they are empty."""
 
 
 class FieldsError(RoadsteadError):
@@ -73,12 +73,12 @@ def present_fields() -> Fields:
     classes: dict[str, tuple[str, ...]] = {}
     hints: list[object] = list(FACTS)
     while hints:
-        kind = hints.pop()
-        hints += get_args(kind)
-        if isinstance(kind, type) and dataclasses.is_dataclass(kind):
-            if kind.__name__ not in classes:
-                hints += get_type_hints(kind).values()
-            classes[kind.__name__] = tuple(each.name for each in dataclasses.fields(kind))
+        hint = hints.pop()
+        hints += get_args(hint)
+        if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+            if hint.__name__ not in classes:
+                hints += get_type_hints(hint).values()
+            classes[hint.__name__] = tuple(each.name for each in dataclasses.fields(hint))
     return Fields(
         tuple(each.value for each in RecordKind),
         tuple(each.__name__ for each in FACTS),
@@ -123,24 +123,24 @@ def _all_known(what: str, names: tuple[str, ...], known: Mapping[str, object]) -
     return names
 
 
-def _adapter(kind: object, written: Mapping[str, tuple[str, ...]]) -> _Adapter | None:
-    """Return the adapter for a type; None if the file has it as this release has it.
+def _adapter(hint: object, fields_of: Mapping[str, tuple[str, ...]]) -> _Adapter | None:
+    """Return the adapter for values of a type; None if its fields in the file are those of today.
 
-    written: names of fields by class, in the file.
+    hint: the type, as annotated. fields_of: names of the fields of each class in the file.
     """
-    arguments = get_args(kind)
-    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
-        return _class_adapter(kind, written)
-    if get_origin(kind) is tuple and arguments[-1:] != (Ellipsis,):
-        adapters = [_adapter(each, written) for each in arguments]
+    arguments = get_args(hint)
+    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+        return _class_adapter(hint, fields_of)
+    if get_origin(hint) is tuple and arguments[-1:] != (Ellipsis,):
+        adapters = [_adapter(each, fields_of) for each in arguments]
         return _list_adapter(adapters) if any(adapters) else None
-    needed = [adapter for each in arguments if (adapter := _adapter(each, written)) is not None]
+    needed = [adapter for each in arguments if (adapter := _adapter(each, fields_of)) is not None]
     if not needed:
         return None
-    # An optional value or a tuple of any length: exactly one argument has fields, because facts
-    # have no other unions.
+    # The type is `X | None` or `tuple[X, ...]`, because facts have no other unions: of its
+    # arguments, only X needs an adapter.
     (adapt,) = needed
-    if get_origin(kind) is tuple:
+    if get_origin(hint) is tuple:
         return lambda data: [adapt(each) for each in data] if isinstance(data, list) else data
     return lambda data: None if data is None else adapt(data)
 
@@ -157,10 +157,10 @@ def _list_adapter(adapters: list[_Adapter | None]) -> _Adapter:
     return adapt
 
 
-def _class_adapter(cls: type, written: Mapping[str, tuple[str, ...]]) -> _Adapter | None:
+def _class_adapter(cls: type, fields_of: Mapping[str, tuple[str, ...]]) -> _Adapter | None:
     """Return the adapter from a class's fields in the file to its fields in this release."""
     names = [each.name for each in dataclasses.fields(cls)]
-    in_file = written.get(cls.__name__, tuple(names))
+    in_file = fields_of.get(cls.__name__, tuple(names))
     retired = {name for name in in_file if (cls.__name__, name) in _RETIRED}
     for name in in_file:
         if name not in names and name not in retired:
@@ -168,7 +168,7 @@ def _class_adapter(cls: type, written: Mapping[str, tuple[str, ...]]) -> _Adapte
                 f"{cls.__name__} has a field {cut_short(name)}, which is not known to this release"
             )
     hints = get_type_hints(cls)
-    adapters = [None if name in retired else _adapter(hints[name], written) for name in in_file]
+    adapters = [None if name in retired else _adapter(hints[name], fields_of) for name in in_file]
     if list(in_file) == names and not any(adapters):
         return None
     missing = {name: _default(cls, name) for name in names if name not in in_file}

@@ -31,8 +31,8 @@ from roadstead.journal.segments import Reader
 from roadstead.journal.writing import FrameFile
 
 SEGMENT_BYTES = 64 * 1024 * 1024
-"""A segment with as many bytes is full. Segments are bounded because a snapshot removes only whole
-ones."""
+"""A segment with at least so many bytes is full. Segments are bounded because after a snapshot only
+whole segments are removed."""
 
 SNAPSHOT_FRAME_RECORDS = 4096
 """Records in one frame of a snapshot, which are in memory at once while it is written."""
@@ -42,9 +42,9 @@ class FileJournal:
     """A journal in a folder. Read all of `recovered()` before the first `append`.
 
     tail: the torn bytes that were cut when it was opened. written_bytes: bytes of records that were
-    written since it was opened. grown_bytes: those since the last snapshot. syncs: calls of fsync
-    for records. last_lsn, durable_lsn: the last record that was appended, and the last that was
-    flushed. epoch: number of this opening, one higher than any before.
+    written since it was opened. grown_bytes: the same since the last snapshot. syncs: calls of
+    fsync for records. last_lsn, durable_lsn: the last record that was appended, and the last that
+    was flushed. epoch: number of this opening, one higher than any before.
 
     Raises JournalError if the folder is in use, damaged, or cannot be written.
     """
@@ -84,7 +84,8 @@ class FileJournal:
         self.tail = reader.tail
         self.epoch = reader.epoch + 1
         try:
-            # A file of which nothing is left is replaced by the next segment, of the same name.
+            # A file that is torn from offset 0 on is not cut: the next segment, which has the same
+            # name, replaces it.
             if self.tail is not None and self.tail.offset:
                 self._disk.cut(self.tail.name, self.tail.offset)
             self._follow(reader)
@@ -94,15 +95,16 @@ class FileJournal:
 
     def _follow(self, reader: Reader) -> None:
         """Begin the segment that follows the records read."""
-        # former: the segment before the new one, to be marked as continued. Segments of format 1
-        # have no such mark.
+        # last: the last segment that was read. former: the one that will be before the new segment,
+        # and is marked as continued by a CONTINUED frame. Format 1 has no such frame.
         former, last = ([None, None, *reader.ends])[-2:]
         digest_before = 0
         if last is not None and last.header.format == 1:
             self._sync_old(last)
             former = None
         elif last is not None and last.is_empty:
-            # The new segment replaces the empty one, has its number, and follows the one before it.
+            # The new segment replaces the last one, which has no records, and gets its number;
+            # `former` stays the segment before that one.
             self._number, digest_before = last.header.number - 1, last.header.digest_before
         elif last is not None:
             former, self._number, digest_before = last, last.header.number, last.digest

@@ -3,18 +3,19 @@
     mark │ length u32 │ crc32 u32 │ kind u8 │ file id u32 │ first lsn u64 │ records u32
          │ digest before u64 │ durable bytes u64 │ body
 
-The checksum covers all bytes after it. A group of records, which is acknowledged as a whole, is one
-frame, so that it is also read as a whole or not at all (a group of more than MAX_FRAME_RECORDS is
-several frames). The frames of a journal form a chain: each has the digest of the frames before it,
-so that a frame that is missing, or was written elsewhere, is detected. `durable bytes` is how much
-of the file had been flushed when the frame was written. After each flush a FLUSHED frame records
-that. So a broken frame that a later one confirms as durable is damage; a broken frame after all
-confirmed bytes may have been torn when the machine stopped.
+The checksum covers all bytes after it. `file id` is a checksum of the file's header. A group of
+records, which is acknowledged as a whole, is one frame, so that it is also read as a whole or not
+at all (a group of more than MAX_FRAME_RECORDS is several frames). The frames of a journal form a
+chain: each has the digest of the frames before it, so that a frame that is missing, or was written
+elsewhere, is detected. `durable bytes` is how much of the file had been flushed when the frame was
+written. After each flush a FLUSHED frame records that. So a broken frame that a later one confirms
+as durable is damage; a broken frame after all confirmed bytes may have been torn when the machine
+stopped.
 
     FIELDS      the first frame of a file: the schema of its records (fields.py)
     RECORDS     a group of records
     FLUSHED     everything before it is durable
-    CLOSED      the writer shut down cleanly, after the record before `first lsn`; the digest covers
+    CLOSED      the writer shut down cleanly; its last record was `first lsn` - 1; the digest covers
                 all frames. At the end of a snapshot, `records` is the number of its records
     CONTINUED   the next segment exists: nothing more is written to this one
 
@@ -94,9 +95,9 @@ class FactsTable:
     known: dict[Facts, Facts] = field(default_factory=dict)
 
     def number(self, facts: Facts | None, new_facts: list[tuple[int, bytes]]) -> int:
-        """Return the number of facts, which new facts get here.
+        """Return the number of facts; None for facts has NO_FACTS. Facts without a number get one.
 
-        new_facts: new ones are appended to it as (number of their class, bytes).
+        new_facts: facts that got one are appended to it as (index of their class in FACTS, bytes).
         """
         if facts is None:
             return NO_FACTS
@@ -107,11 +108,14 @@ class FactsTable:
             new_facts.append((FACTS.index(type(facts)), pack(to_wire(facts))))
         return number
 
-    def add(self, kind: int, data: bytes) -> None:
-        """Add facts that a frame defines. FrameError, or the codec's error, if they are invalid."""
-        if not 0 <= kind < len(self.builder):
+    def add(self, class_number: int, data: bytes) -> None:
+        """Add facts that a frame defines. FrameError, or the codec's error, if they are invalid.
+
+        class_number: index of their class in `Fields.facts` of the file.
+        """
+        if not 0 <= class_number < len(self.builder):
             raise FrameError("a frame defines facts of no known kind")
-        facts = self.builder.build(kind, unpack(data, _LIMITS, typed=True))
+        facts = self.builder.build(class_number, unpack(data, _LIMITS, typed=True))
         self.number(self.known.setdefault(facts, facts), [])
 
 
@@ -119,8 +123,9 @@ class FactsTable:
 class _Body:
     """The columns of a frame.
 
-    lsns: empty if they are consecutive. uids: "" if the uid is the key. owners: (owner, epoch).
-    owner, facts: numbers in `owners` and in the file's `FactsTable`.
+    lsns: empty if they are consecutive. new_facts: facts that the frame defines, (number of their
+    class, bytes). kinds: index of the record's kind in `Fields.kinds`. uids: "" if the uid is the
+    key. owners: (owner, epoch). owner, facts: numbers in `owners` and in the file's `FactsTable`.
     """
 
     lsns: tuple[int, ...]

@@ -1,16 +1,20 @@
 """Reading of a journal: its snapshot and segments in order, and detection of damage.
 
-Files consist of frames (frames.py); a broken one is cut off, or its checksum is wrong. Each frame
-states how many bytes before it were flushed to disk, and so confirms them as durable. Its digest is
-a hash over all frames so far. A CLOSED frame ends a journal whose writer shut down cleanly, a
-CONTINUED frame ends a segment that has a successor. Each finding, and its result:
+Files consist of frames (frames.py). A frame is *broken* if it is incomplete, its checksum is
+wrong, or it has not the digest of the frames before it (a hash over all of them). Each frame states
+how many bytes of the file had been flushed to disk before it was written, and so confirms them as
+durable. A CLOSED frame ends a journal whose writer shut down cleanly, a CONTINUED frame ends a
+segment that has a successor. Each finding, and its result:
 
     only whole frames                                 read
-    a broken frame in the last segment, after all
-    bytes that a frame confirms as durable            torn: cut, it was never acknowledged
-    a broken frame that a later one confirms          damaged: refused, with file and offset
-    a broken frame in any file but the last           damaged, except a CONTINUED, which has no
-                                                      records (the next file's digest shows it)
+    a broken frame in the last segment, at bytes
+    that no later frame confirms as durable           torn: `tail`, which FileJournal cuts off,
+                                                      since it was never acknowledged
+    a broken frame at bytes that a later one
+    confirms as durable                               damaged: refused, with file and offset
+    a broken frame in a file before the last          damaged, unless it is a torn CONTINUED, which
+                                                      has no records: then the next segment's header
+                                                      has the digest of the frames before it
     a frame, segment or snapshot that does not
     follow the one before it, or a missing segment
     that another one refers to                        damaged
@@ -52,10 +56,11 @@ class Reader:
     """Read a journal's records in order, and detect damage.
 
     last_lsn: valid after all records were read. epoch: the highest of any writer. tail: torn bytes,
-    to be cut. closed: the end, if its writer shut down cleanly. ends: where each segment ends.
+    to be cut off. closed: the end, if the writer shut down cleanly. ends: where each segment ends.
 
     stops_at_damage: reading ends at damage, and `damage` has its position. Otherwise damage raises
-    JournalError with file and offset. A journal that this release cannot read always does.
+    JournalError with file and offset. A journal of a format or schema that this release cannot read
+    raises it in both cases.
     """
 
     def __init__(self, disk: Disk, *, stops_at_damage: bool = False) -> None:
@@ -68,7 +73,8 @@ class Reader:
         self._snapshot_header: Header | None = None
         self._disk = disk
         self._stops_at_damage = stops_at_damage
-        self._facts: dict[Facts, Facts] = {}
+        # The facts of all files, each as key and value (`FactsTable.known`).
+        self._known_facts: dict[Facts, Facts] = {}
 
     def records(self) -> Iterator[JournalRecord]:
         """Yield the records of the snapshot, then all later records."""
@@ -155,8 +161,8 @@ class Reader:
     def _extend(self, end: SegmentEnd, frame: Frame) -> None:
         """Include a frame in what was read of a segment.
 
-        The digest does not include CONTINUED. This frame is written after the next segment, whose
-        header already has the digest.
+        `end.digest` does not include a CONTINUED frame: the writer creates the next segment, whose
+        header has that digest, before it appends CONTINUED to this one.
         """
         end.size_bytes = frame.end
         end.confirmed_bytes = frame.position.durable_bytes if frame.position is not None else 0
@@ -189,7 +195,8 @@ class Reader:
     def _check_unread(self, header: Header) -> None:
         """Raise if the unread bytes of the segment before this one were more than a torn CONTINUED.
 
-        Other frames would have changed the digest that this segment's header repeats.
+        header: of this segment. Any other frame among those bytes is part of its `digest_before`,
+        which then differs from the digest of the frames that were read.
         """
         former = self.ends[-1] if self.ends else None
         if (
@@ -200,14 +207,16 @@ class Reader:
             raise DamagedError(former.unread)
 
     def _check_position(self, name: str, data: memoryview, header: Header) -> None:
-        """Raise unless the header has the number and the digest that follow what was read."""
+        """Raise unless the header has the number and the `digest_before` of the next segment."""
         snapshot, former = self._snapshot_header, self.ends[-1] if self.ends else None
         if former is not None and former.header.format != 1:
             number, digest_before = former.header.number + 1, former.digest
         elif former is None and snapshot is not None and snapshot.format != 1:
             if header.number == snapshot.number:
-                # The snapshot was taken during this segment; the segments before it are removed.
+                # The snapshot was taken during this segment. The segment before, whose digest this
+                # header has, is not read any more, so there is nothing to compare it with.
                 return
+            # This segment was begun when the snapshot was complete, so it has the same digest.
             number, digest_before = snapshot.number + 1, snapshot.digest_before
         else:
             # The first segment of the journal, or the first after those of format 1.
@@ -233,11 +242,11 @@ class Reader:
             # the successor's header shows whether the bytes are one (`_check_unread`).
             end.unread = unread
             return
+        # MARK: the bytes with which a frame of the format begins.
         layout = format_1 if end.header.format == 1 else frames
-        frame_format = (layout.frame_at, layout.MARK)
-        # The search begins at `offset`: a whole frame there has the digest of other frames than
-        # those before it, which shows that some are missing.
-        for later in later_frames(data, offset, *frame_format):
+        # The search begins at `offset` itself. If a whole frame is there, it was not accepted as
+        # the next one because of its digest: frames that were written before it are missing.
+        for later in later_frames(data, offset, layout.frame_at, layout.MARK):
             if later.confirms(offset, end.next_lsn, file_id):
                 why = f"record {end.next_lsn} was durable: a frame after it shows that"
                 if end.header.format != 1:
@@ -266,6 +275,11 @@ class Reader:
     def _decoded(
         self, end: SegmentEnd, data: memoryview, frame: Frame, table: FactsTable | None
     ) -> RecordColumns:
+        """Return the records of a frame; facts that the frame defines are added to the table.
+
+        table: the schema of the file, and the facts that its earlier frames defined; None before
+        the FIELDS frame.
+        """
         if table is None:
             raise self._damaged(end.name, frame.offset, data, "it lists no fields")
         try:
@@ -291,7 +305,7 @@ class Reader:
         return header
 
     def _format_1_table(self, name: str, header: Header) -> FactsTable | None:
-        """Return the table of a file of format 1, which does not name its fields."""
+        """Return the table for a file of format 1, which does not name its fields; else None."""
         if header.format != 1:
             return None
         fields = format_1.fields_of(header.fields_checksum)
@@ -304,10 +318,11 @@ class Reader:
         return self._table(name, fields)
 
     def _table(self, name: str, fields: Fields | None) -> FactsTable:
+        """Return a table without facts for a file. fields: its schema, None if it is invalid."""
         if fields is None:
             raise self._unreadable(name, "its fields make no sense")
         try:
-            return FactsTable(builder_of(fields), known=self._facts)
+            return FactsTable(builder_of(fields), known=self._known_facts)
         except FieldsError as unknown:
             raise self._unreadable(name, f"written by another release: {unknown}") from None
 
@@ -325,7 +340,7 @@ class Reader:
 
 
 _PARTIAL = "a snapshot is incomplete, which a torn write cannot explain"
-"""A snapshot gets its name only when it is complete and durable."""
+"""The reason why it is damage: a snapshot gets its name only when it is complete and durable."""
 
 
 def _decoded_fields(frame: Frame) -> Fields | None:

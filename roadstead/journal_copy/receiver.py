@@ -7,11 +7,12 @@ States and events, as `scripts/diagrams.py` draws them from `journal_copy.receiv
     PROMOTED   ↺ promote
     FAILED     (no event is allowed)
 
-The steps of a message are carried out, and durable, before it is answered. The copy is COMPLETE if
-it has everything that the binder ever acknowledged: only such a copy is promoted. The folder of any
-other copy has a mark (the file `folder.INCOMPLETE`). Messages of an earlier pairing change nothing.
-Messages of an earlier binder, or to a promoted copy, are refused: from the promotion on, an old
-binder gets no confirmation, and so acknowledges nothing.
+The steps of a message are carried out, and durable, before the message is answered. The copy is
+COMPLETE if it has everything that the binder ever acknowledged: only such a copy is promoted. The
+folder of any other copy has a mark (the file `folder.INCOMPLETE`). Each attempt of a binder to pair
+begins a *pairing*, (epoch of the binder, number of the attempt); a message of an earlier pairing
+changes nothing. Messages of an earlier binder, or to a promoted copy, are refused: from the
+promotion on, an old binder gets no confirmation, and so acknowledges nothing.
 """
 
 from __future__ import annotations
@@ -44,7 +45,11 @@ class ReceiverState(StrEnum):
 
 
 class ReceiverEvent(StrEnum):
-    """WRITE: a message after which the copy is not complete yet. COMPLETE: any other message."""
+    """Events of the copy.
+
+    WRITE: a message after which the copy is not complete yet. COMPLETE: any other message. FAIL:
+    the disk failed.
+    """
 
     WRITE = "write"
     COMPLETE = "complete"
@@ -72,9 +77,9 @@ TABLE: TransitionTable[ReceiverState, ReceiverEvent] = TransitionTable(
 class CopyReceiver:
     """The copy in one folder, which it locks.
 
-    incarnation: number of this process; messages that continue the files of another one change
-    nothing. lsn: of the last record that the copy certainly has. failure: why the copy cannot
-    continue, or "".
+    incarnation: number of this process; a message that was meant for another process of the copy
+    changes nothing. lsn: of the last record that the copy certainly has. failure: why the copy
+    cannot continue, or "".
     """
 
     def __init__(self, disk: Disk, set_aside: Callable[[], Disk], incarnation: int = 1) -> None:
@@ -85,12 +90,13 @@ class CopyReceiver:
         self.failure = ""
         self._disk, self._set_aside = disk, set_aside
         self._pairing: Pairing = (0, 0)
-        # Of the last message of the pairing that was carried out.
+        # Number of the last message of the pairing that was carried out; 0 for none yet.
         self._number = 0
-        # The files when the present pairing began. They are kept because the sender repeats its
-        # message if computing their digests takes longer than it waits.
+        # The files when the present pairing began, with their digests. These are computed once:
+        # that may take so long that the sender repeats its message meanwhile.
         self._files_at_pairing: tuple[CopyFile, ...] = ()
         self._history: History = ()
+        # Open files, by name. _unsynced: names of those with bytes that are not durable.
         self._files: dict[str, DiskFile] = {}
         self._unsynced: set[str] = set()
         self._names_changed = False
@@ -101,7 +107,10 @@ class CopyReceiver:
         return self._disk.path
 
     def begin(self, message: CopyBegin) -> CopyState:
-        """Pair with a binder, and return the copy's state. CopyFencedError: an earlier binder."""
+        """Pair with a binder; return the copy's state.
+
+        CopyFencedError if the message is of an earlier binder, or the copy is promoted.
+        """
         self._check(message.epoch)
         if message.pairing > self._pairing:
             try:
@@ -115,8 +124,8 @@ class CopyReceiver:
     def write(self, message: CopyWrite) -> CopyState:
         """Carry out a message durably if it is the next one; return the copy's state.
 
-        CopyFencedError: an earlier binder. JournalError: the disk failed, or has other files than
-        the steps expect; from then on nothing is written.
+        CopyFencedError as in `begin`. JournalError if the disk failed, or has other files than the
+        steps expect; from then on nothing is written.
         """
         self._check(message.epoch)
         received = message.pairing, message.copy, message.number
@@ -129,19 +138,19 @@ class CopyReceiver:
         return CopyState(*self._pairing, self.incarnation, self._number)
 
     def promote(self, epoch: int) -> Promoted:
-        """Become the journal of a binder, and release the folder; earlier binders are refused.
+        """Become the journal of the binder of an epoch, and release the folder.
 
-        A second call changes nothing. A copy that is not complete is not promoted; the answer says
-        why.
+        From then on earlier binders are refused. A second call changes nothing. A copy that is not
+        complete is not promoted; the answer says why.
         """
         if self.state not in (ReceiverState.COMPLETE, ReceiverState.PROMOTED):
             why = self.failure or "the copy was not complete yet"
             return Promoted(self.lsn, why)
         if epoch <= self._pairing[0] and self.state is ReceiverState.COMPLETE:
-            # The caller does not know the newest binder, whose records this copy has.
+            # The epoch is not a new one: the caller does not know the binder that uses this copy.
             return Promoted(self.lsn, f"it is of the binder of epoch {self._pairing[0]}")
         if self.state is ReceiverState.COMPLETE:
-            # Not for a repeated call: by then the new binder has the folder.
+            # Not in state PROMOTED, in a repeated call: by then the new binder has the folder.
             self.close()
         self._apply(ReceiverEvent.PROMOTE)
         self._pairing = max(self._pairing, (epoch, 0))
@@ -164,14 +173,15 @@ class CopyReceiver:
             )
 
     def _carry_out(self, message: CopyWrite) -> None:
-        # Checked first: no step of a message that is refused is carried out.
+        """Carry out the steps durably; the folder has the mark while the copy is not complete."""
+        # Checked before the first step is carried out.
         names = {name for step in message.steps for name in (step.name, step.to)} - {""}
         if wrong_names := sorted(name for name in names if not is_copied(name)):
             raise JournalError(f"journal copy: {wrong_names} are no files of a journal")
         was_complete = self.state is ReceiverState.COMPLETE
-        # A complete copy has no mark, so that its folder need not be listed for each message.
+        # A complete copy has no mark: its folder is not listed for each message.
         was_marked = not was_complete and INCOMPLETE in self._disk.names()
-        # A folder that is set aside is replaced by an empty one: incomplete until the message ends.
+        # ASIDE replaces the folder by an empty one, which is not complete before the last step.
         sets_aside = any(step.kind is StepKind.ASIDE for step in message.steps)
         stays_complete = was_complete and message.is_complete and not sets_aside
         if not was_marked and not stays_complete:
@@ -267,9 +277,10 @@ class CopyReceiver:
             file.close()
 
     def _set_files_aside(self, *, was_marked: bool) -> None:
-        """Replace the folder by an empty one; the former one stays as it was before this message.
+        """Replace the folder by an empty one, and mark that.
 
-        So it keeps its mark only if it `was_marked` then.
+        The former folder stays as it was before the message: the mark that it got for the message
+        is removed unless it `was_marked` already.
         """
         for name in list(self._files):
             self._close(name)

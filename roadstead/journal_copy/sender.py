@@ -8,16 +8,18 @@ States and events, as `scripts/diagrams.py` draws them from `journal_copy.sender
     FENCED      ↺ fence
 
 - UNPAIRED: the next message is a `CopyBegin`, which asks the copy to pair. Steps are counted
-  (`position`) and not stored: the next pairing reads their results from the journal's files.
-- CATCHING_UP: the copy has reported its files. If each is the beginning of the journal's file of
-  that name, the rest is sent; otherwise the whole journal, after the copy has set its files aside.
-  Files are read in parts, each when it is sent; steps that are recorded meanwhile wait.
+  (`position`) and not stored: after the next pairing, their results are read from the journal's
+  files.
+- CATCHING_UP: the copy has reported its files. If each of them is the beginning of the journal's
+  file of that name, the missing bytes are sent; otherwise the whole journal, after the copy has set
+  its files aside. Files are read in parts, each when it is sent; steps that are recorded meanwhile
+  wait.
 - COPYING: recorded steps are sent in order, in messages of bounded size.
 - FENCED: another binder uses the copy. Final.
 
-One message is sent at a time, and repeated until it is answered. The event `lose` begins the next
-attempt to pair: the copy does not know the pairing, too many bytes wait, or a file was changed
-before it was sent.
+One message is sent at a time, and repeated until it is answered. The event `lose` ends a pairing
+and begins the next attempt to pair. Its causes: the copy does not know the pairing, too many bytes
+wait, or a file was changed before it was sent.
 """
 
 from __future__ import annotations
@@ -78,7 +80,7 @@ TABLE: TransitionTable[SenderState, SenderEvent] = TransitionTable(
 )
 
 DESTRUCTIVE = frozenset({StepKind.CUT, StepKind.RENAME, StepKind.REMOVE})
-"""Steps that change what is already in files: parts planned to be sent can no longer be read."""
+"""Steps that change or remove bytes of a file: a part of it that is not sent yet is lost."""
 
 DURABLE = DESTRUCTIVE | {StepKind.SYNC}
 """Steps whose results must be durable before the binder acknowledges anything after them."""
@@ -87,8 +89,9 @@ DURABLE = DESTRUCTIVE | {StepKind.SYNC}
 class CopySender:
     """The sender of one binder. Steps are recorded in any state, also before there is a copy.
 
-    position: number of recorded steps. required: the position up to which both disks must be
-    durable before the binder may send a reply. confirmed: that up to which the copy is durable.
+    position: number of recorded steps. required: number of the first steps that must be durable on
+    both disks before the binder may send a reply. confirmed: number of the first steps that are
+    durable on the copy.
     """
 
     def __init__(
@@ -111,21 +114,22 @@ class CopySender:
         # The incarnation of the copy, and the number of the last message to it.
         self._copy = self._number = 0
         self._sent: CopyBegin | CopyWrite | None = None
-        # What the copy has when it confirms the message: steps up to a position, and records up to
-        # a number.
+        # What the copy has when it confirms the message: so many of the first steps, and the
+        # records up to an lsn.
         self._sent_position = self._sent_lsn = 0
-        # Parts of files that the copy lacks, not yet sent: (name, offset, end), see `_plan`.
+        # Parts of files that the copy lacks, not yet sent: (name, offset, end); the name "" stands
+        # for a step ASIDE, the offset -1 for a step CREATE.
         self._parts: deque[tuple[str, int, int]] = deque()
         # Recorded steps that wait until all parts are sent.
         self._queue: deque[Step] = deque()
         self._waiting_bytes = 0
-        # (position after a SYNC or where catching up begins, the journal's last record there), for
-        # positions that are not sent yet.
+        # (position, last record of the journal at that position), for positions after a SYNC, or at
+        # which catching up began, that are not sent yet.
         self._lsns: deque[tuple[int, int]] = deque()
 
     @property
     def is_confirmed(self) -> bool:
-        """Whether the copy has everything that must be durable."""
+        """Whether the copy has everything that must be durable before the binder may reply."""
         return self.confirmed >= self.required
 
     def record(self, step: Step) -> None:
@@ -160,8 +164,8 @@ class CopySender:
         return self._sent
 
     def _is_due(self) -> bool:
-        # If the copy has everything that must be durable, no caller waits for the other steps (a
-        # FLUSHED frame, which marks what is durable): they are sent with later ones.
+        # If the copy has everything that must be durable, no reply waits for the other steps (the
+        # FLUSHED frame that the journal appends after a flush): they are sent with later ones.
         return self.state is SenderState.CATCHING_UP or not self.is_confirmed
 
     def _next_write(self) -> CopyWrite:
@@ -187,7 +191,7 @@ class CopySender:
         )
 
     def _next_part(self, room_bytes: int) -> Step:
-        """Return the next step of catching up: ASIDE, CREATE, or a part of a file (`_plan`)."""
+        """Return the next step of catching up: ASIDE, CREATE, or an APPEND of a part of a file."""
         name, offset, end = self._parts.popleft()
         if not name:
             return Step(StepKind.ASIDE)
@@ -236,10 +240,7 @@ class CopySender:
         self.confirmed = max(self.confirmed, self._sent_position)
 
     def _plan(self, files: Iterable[CopyFile]) -> None:
-        """Plan which parts of files the copy lacks. files: those that it has.
-
-        A part is (name, offset, end). The name "" stands for ASIDE, an offset of -1 for CREATE.
-        """
+        """Plan which parts of files the copy lacks (`_parts`). files: those that it has."""
         self._sent_position = self.confirmed
         self._lsns.append((self.position, self.lsn()))
         sizes = {name: self._disk.size(name) for name in copied_names(self._disk)}

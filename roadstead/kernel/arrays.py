@@ -32,7 +32,7 @@ BLOCK = 64
 
 FEW_TIES = 64
 """If at least so many rows are tied, buckets are read in the order of the tie-break up to the first
-one with a tied row: one of the first few. If fewer, all buckets with a tied row are compared."""
+one with a tied row, which is soon found. If fewer, all buckets with a tied row are compared."""
 
 END = -1
 """Padding after the entries of a list."""
@@ -96,10 +96,10 @@ class Totals(NamedTuple):
     includes.
     needs_normalization, has_totals: bool[class]. results_changed: bool[class], whether a placement
     may have changed the class's results on rows other than its own.
-    cached_scores: int32[evaluation, group], normalized scores for all classes with one evaluation
-    (`covered_classes.SharedEvaluation`, whose `index` this is). cached_groups:
-    bool[evaluation, group], the groups with feasible rows, for which they were computed.
-    has_cached_scores: bool[evaluation].
+    cached_scores: int32[evaluation, group], normalized scores; an evaluation is an index of
+    `covered_classes.SharedEvaluation`, whose classes share them. cached_groups:
+    bool[evaluation, group], the groups that had feasible rows when they were computed: they are
+    valid for classes with feasible rows in just these groups. has_cached_scores: bool[evaluation].
     """
 
     passes: Bools
@@ -133,10 +133,10 @@ class PodArrays(NamedTuple):
     changed_rows: int64[length of the buffer], of which changed_count: int64[1] entries are used;
     new_totals: int32[length of the buffer], scratch.
     search_order: int64[row], of sampled searches; empty if all rows are evaluated. search_start:
-    int64[1], where the next search starts. feasible_to_find: int64[class]: after this many feasible
-    rows, a search stops before the next feasible one. visited_rows: int64[1], number of rows
-    visited by the last search for a class with counters. group_feasible: int64[group], number of
-    feasible rows visited by the last search for a class without counters.
+    int64[1], index in search_order at which the next search starts. feasible_to_find: int64[class],
+    number of feasible rows after which a search ends (before the next feasible one). visited_rows:
+    int64[1], number of rows visited by the last search for a class with counters. group_feasible:
+    int64[group], number of feasible rows visited by the last search for a class without counters.
     """
 
     classes: I64
@@ -171,9 +171,9 @@ class Lists(NamedTuple):
     changed_counts: int64[2]. [0]: number of changed rows. [1]: how many of these, at the start of
     changed_rows, the lists left out (`BestRows.excluded`). changed_rows: int64[length of the
     buffer]. changed_index: int64[row], index of a row in changed_rows or -1; empty if there are no
-    lists. former_rows: the amounts of changed rows before the change, from the entry
-    changed_counts[1] of changed_rows on. indices: int64[length of the buffer], 0, 1, …, passed to
-    `evaluate` as the row numbers of former_rows.
+    lists. former_rows: amounts of changed rows as they were when the lists were computed; its row i
+    is that of changed_rows[changed_counts[1] + i]. indices: int64[length of the buffer], 0, 1, …,
+    passed to `evaluate` as the row numbers of former_rows.
     current_totals, former_totals: int32[length of the buffer], scratch.
     """
 
@@ -201,8 +201,8 @@ class Chunk(NamedTuple):
     score, weights: float64[position], scratch. first_fraction, second_fraction: float64[position],
     scratch: (requested + the pod's request) / capacity of two resources, for
     NodeResourcesBalancedAllocation.
-    Amounts are integers, but stored as float64: without a vector instruction for it, the conversion
-    from int64 takes a processor several steps per amount, which are saved for each further class.
+    Amounts are integers, but stored as float64: a processor without a vector instruction for the
+    conversion from int64 needs several steps per amount, so it is done once for all classes.
     """
 
     used_resources: Bools

@@ -3,8 +3,9 @@
 A fleet has a few zones and tens of thousands of nodes: constraints are computed once per zone. If
 each row is a domain of its own (hostname), rows with the same number of pods in their domain are
 equal; a row that gets a pod moves to another cell (docs/decisions/0037). The cells of one counter
-set (the counters of a class) are a *cell set*. For counters, counter sets, slots and scored rows
-see `counter_arrays.py`.
+set (the counters of a class) are a *cell set*; a counter's number in its set is its *slot*. Rows
+are *scored* by spread constraints if they have all their topology keys, where upstream requires
+that. `counter_arrays.py` describes the arrays.
 """
 
 from __future__ import annotations
@@ -37,9 +38,8 @@ COUNTED_MAX = 4
 codes by sorting (`unique`); see `_number_pairs`."""
 
 _Pair = tuple[int, int]
-"""Counter set, and index of the static scores that group the rows (`Totals.group_of_row`).
-
-Each pair may have a cell set."""
+"""What a cell set is built for: a counter set, and an index of static scores, since the rows of a
+cell are of one normalization group by these (`Totals.group_of_row`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,8 @@ class _CellSet:
 
     static_index: index of the static scores that group the rows. is_own_domain: bool[slot], whether
     each row is its own domain in the counter. cell_of: int64[row], its cell. static_cell_of:
-    int64[row], the cell that it would have without these counters, which no placement changes.
+    int64[row], the cell that it would have without the own-domain counters; placements move rows
+    only between cells with the same one.
     """
 
     counter_set: int
@@ -120,8 +121,8 @@ def _cell_set(
     }
     for topology_key in sorted(shared_keys):
         codes = _number_pairs(codes, counters.domains[topology_key].astype(np.int64), max_cells)
-    # Paired with a constant, codes are only numbered: if each row is its own domain in all counters
-    # of the set, the loop above did not number them.
+    # If each row is its own domain in all counters of the set, the loop above did not number the
+    # codes. To pair them with a constant numbers them, and changes nothing else.
     codes = static_cell_of = _number_pairs(codes, np.zeros(len(group_of_row), np.int64), max_cells)
     for counter, is_own in zip(set_counters, is_own_domain.tolist(), strict=True):
         if is_own:
@@ -152,9 +153,9 @@ def _counts_by_row(counters: CounterArrays, counter: int) -> I64:
 
 
 def _number_pairs(codes: I64 | None, second: I64 | Bools, max_pairs: int) -> I64 | None:
-    """Return the number of each row's pair (code, second): int64[row]; equal pairs have one number.
+    """Number the pairs (code, second) of the rows: int64[row], from 0; equal pairs get one number.
 
-    Numbers begin with 0. None if there are more than `max_pairs`, or the codes are None.
+    None if there are more than `max_pairs` numbers, or the codes are None.
     """
     if codes is None:
         return None
@@ -184,7 +185,7 @@ def _with_cell_sets(
     counts = [counters.counts[:end]]
     for index, each in enumerate(cell_sets):
         size = int(each.cell_of.max()) + 1
-        # int64[cell], a row of each cell: the last one written, since its rows are equal.
+        # int64[cell], a row of each cell: any of them, since they are equal.
         row_of_cell = np.empty(size, np.intp)
         row_of_cell[each.cell_of] = np.arange(len(row_at))
         cells.counter_set[index], cells.cell_count[index] = each.counter_set, size
@@ -261,11 +262,12 @@ def _empty_cells(
 def in_best_cells(counters: CounterArrays, cell_set: int, totals: I32, highest: int) -> Bools:
     """Return which rows had the highest total at the last decision, by cells: bool[position].
 
-    totals: int32[position], of the class that was decided. highest: with the scores of the cells.
+    totals: int32[position], of the class that was decided, without spread and affinity scores,
+    which are equal in a cell. highest: the highest total with these scores.
     """
     cells = counters.cells
     cell_at = cells.cell_at[cell_set].copy()
-    # The placement may have moved the chosen row to another cell since.
+    # The placement may have moved the chosen row to another cell since: use its former cell.
     position, before = cells.last_move[cell_set].tolist()
     if position >= 0:
         cell_at[position] = before

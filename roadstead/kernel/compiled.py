@@ -49,7 +49,8 @@ _ZERO = np.uint64(0)
 def _set_total(table: RowArrays, totals: Totals, c: int, row: int, group: int, new: int) -> None:
     """Set the total of a row for a class, or INFEASIBLE; update counts and maxima.
 
-    The class needs normalization when the group gets its first feasible row or loses its last one.
+    group: the row's normalization group. When it gets its first feasible row or loses its last one,
+    the class needs normalization.
     """
     position = table.position_of[row]
     old = totals.total[c, position]
@@ -70,7 +71,7 @@ def _set_total(table: RowArrays, totals: Totals, c: int, row: int, group: int, n
         totals.top[c, bucket], totals.tied[c, bucket] = new, 1
     elif new == top:
         totals.tied[c, bucket] += 1
-    # Below the maximum before and after: the best rows are the same.
+    # The total is and was below the highest of the bucket: its best rows are the same.
     elif old < top:
         return
     elif tied > 1:
@@ -82,7 +83,10 @@ def _set_total(table: RowArrays, totals: Totals, c: int, row: int, group: int, n
 
 @inlined
 def _update_block_top(totals: Totals, c: int, bucket: int, top: int, tied: int) -> None:
-    """Update the highest total of a block for one of its buckets. top, tied: its former values."""
+    """Update the highest total of a block after a change in one of its buckets.
+
+    top, tied: those of the bucket before the change.
+    """
     block = bucket // BLOCK
     now = totals.top[c, bucket]
     if top == totals.block_top[c, block]:
@@ -133,10 +137,11 @@ def _first_bucket(
     top = totals.top[c]
     # Of many tied rows, one is in the first few buckets in the order of the tie-break.
     if ties >= FEW_TIES:
-        for back in range(BUCKETS):
-            bucket = bucket_at(np.uint64(BUCKETS - 1 - back), tie_hash, is_random)
+        for passed in range(BUCKETS):
+            bucket = bucket_at(np.uint64(BUCKETS - 1 - passed), tie_hash, is_random)
             if top[bucket] == highest:
                 return bucket
+    # best: place of `found` in the order of the tie-break, in which the highest is first.
     found, best = np.int64(-1), np.int64(-1)
     for block in range(BUCKETS // BLOCK):
         if totals.block_top[c, block] == highest:
@@ -184,8 +189,8 @@ def _why_undecided(
 ) -> int:
     """Return why the next pod of a class cannot be decided yet; DONE if it can.
 
-    normalizes_itself: scores are normalized over other rows than all feasible ones of the class, so
-    `decide_by_counters` or `_best_sampled` finds whether they must be normalized again.
+    normalizes_itself: the class is decided by `decide_by_counters` or `_best_sampled`, which return
+    NEEDS_NORMALIZATION themselves, since they do not normalize over all feasible rows of the class.
     """
     if totals.results_changed[c]:
         return RESULTS_CHANGED
@@ -197,7 +202,7 @@ def _why_undecided(
 
 @inlined
 def _best(table: RowArrays, totals: Totals, pods: PodArrays, pod: int, c: int) -> tuple[int, int]:
-    """Return DONE and the row for a pod of a class without counters, or why there is none."""
+    """Return (DONE, the row for a pod of a class without counters), or (NO_FEASIBLE_ROW, -1)."""
     block_top = totals.block_top[c]
     highest = INFEASIBLE
     for block in range(block_top.shape[0]):
@@ -309,7 +314,8 @@ def decide_pods(
         count_pod(counters, totals, counters.pod_profile[c], row, table.position_of[row])
         pods.changed_rows[pods.changed_count[0]] = row
         pods.changed_count[0] += 1
-        # The placement may change what plugins without compiled code return for other rows.
+        # The placement may change what plugins without compiled code return for other rows, for the
+        # classes in `affects`: their results must be computed again before their next pod.
         affects, changed = class_arrays.affects[c], totals.results_changed
         for other in range(affects.shape[0]):
             if affects[other]:

@@ -21,15 +21,20 @@ from roadstead.kernel.lowering.lowerings import ClassArrays
 from roadstead.nodes.columns import I32, I64
 
 MANY_PER_BUCKET = 4
-"""With this many rows per bucket or more, the loop is over buckets, otherwise over rows."""
+"""With this many rows per bucket or more, `recompute_tops` loops over buckets, otherwise over
+rows."""
 
 FEW_GROUPS = 8
-"""Up to this many normalization groups, each has a loop of its own, without a branch."""
+"""With up to this many normalization groups, loops over rows are run once for each group, which
+needs no branch; with more, one loop reads the group of each row."""
 
 
 @inlined
 def _copy(table: RowArrays, rows: I64, chunk: Chunk) -> bool:
-    """Copy the amounts of some rows to a chunk; return whether float64 is exact for all of them."""
+    """Copy the amounts of some rows to a chunk; return whether scores by float64 are exact.
+
+    They are if all amounts are below LARGEST.
+    """
     largest = 0
     for resource in range(chunk.capacity.shape[0]):
         if not chunk.used_resources[resource]:
@@ -114,7 +119,7 @@ def build(
 ) -> None:
     """Compute the totals of new classes over all rows, and normalize them if cached scores apply.
 
-    change_count: number of changed rows, which the totals include.
+    change_count: number of entries of `PodArrays.changed_rows`, which the totals include.
     """
     rows = table.row_at
     mark_used_resources(class_arrays, classes, chunk)
@@ -163,7 +168,7 @@ def _count(total: I32, group_at: I32, group_feasible: I64) -> int:
 
 @inlined
 def are_scores_cached(totals: Totals, evaluation_index: int, group_feasible: I64) -> bool:
-    """Whether the cached scores are for feasible rows in exactly these groups."""
+    """Whether there are cached scores, computed for feasible rows in exactly these groups."""
     same = totals.has_cached_scores[evaluation_index]
     for each in range(group_feasible.shape[0]):
         same &= (group_feasible[each] > 0) == totals.cached_groups[evaluation_index, each]

@@ -31,10 +31,10 @@ from roadstead.kernel.jit import bucket_at, inlined, internal, rank_of
 def slot_of(
     counters: CounterArrays, cell_set: int, counter_set: int, counter: int
 ) -> tuple[int, int]:
-    """Return the index of a counter in the caller's all_domains, and that of its first count.
+    """Return the index of a counter in an array of domains, and the index of its first count.
 
-    all_domains is `CounterArrays.domains` with NO_CELLS: its first index is the topology key. Else
-    it is `Cells.domains` of the cell_set, and the index is the counter's slot.
+    The array is `CounterArrays.domains`, indexed by topology key, if cell_set is NO_CELLS; else
+    `Cells.domains` of the cell_set, indexed by slot.
     """
     if cell_set == NO_CELLS:
         return counters.key[counter], counters.count_begin[counter]
@@ -117,8 +117,8 @@ def _has_counts_of(counters: CounterArrays, cell_set: int, cell: int, row: int) 
 def _new_cell(counters: CounterArrays, cell_set: int, source: int, row: int) -> int:
     """Add a cell for a row of cell `source`, and return it; -1 if the arrays are full.
 
-    If they are full, the row stays in a cell whose counts it does not have. With `is_full`, rows
-    are evaluated one by one from now on, not cells.
+    If they are full, the row stays in a cell whose counts it does not have. So `is_full` is set:
+    from now on rows are evaluated one by one in place of the cells.
     """
     cells, first = counters.cells, counters.set_begin[counters.cells.counter_set[cell_set]]
     cell = cells.cell_count[cell_set]
@@ -216,19 +216,19 @@ def choose_in_cells(
     cells, total = counters.cells, totals.total[c]
     cell_set, lowest = cells.cell_set_of_class[c], np.int64(np.iinfo(np.int64).max)
     # cells.total: the total of a cell's best rows without spread and affinity scores, as in
-    # `total`. lowest: the lowest of the best cells; buckets whose highest total is lower are
-    # skipped.
+    # `total`. lowest: the lowest such total of the best cells. A bucket whose highest total is
+    # lower has no row to choose, and is skipped.
     for cell in range(cells.cell_count[cell_set]):
         if counters.total[cell] == highest:
             lowest = min(lowest, np.int64(cells.total[cell]))
-    # If many rows are tied, read buckets in tie-break order, from the highest ranks down
-    # (`rank_of`), and stop at the first that has one of them: it is one of the first few.
+    # If many rows are tied, read buckets in the order of the tie-break, from the highest ranks down
+    # (`rank_of`), and stop at the first bucket with one of these rows, which is soon found.
     are_many = ties >= FEW_TIES
     found, best = -1, np.uint64(0)
-    for back in range(BUCKETS):
-        bucket = np.int64(back)
+    for passed in range(BUCKETS):
+        bucket = np.int64(passed)
         if are_many:
-            bucket = bucket_at(np.uint64(BUCKETS - 1 - back), tie_hash, is_random)
+            bucket = bucket_at(np.uint64(BUCKETS - 1 - passed), tie_hash, is_random)
         if totals.top[c, bucket] < lowest:
             continue
         for position in range(table.bucket_begin[bucket], table.bucket_begin[bucket + 1]):

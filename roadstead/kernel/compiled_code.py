@@ -34,9 +34,10 @@ from roadstead.nodes.columns import I32, I64
 from roadstead.nodes.table import NodeTable
 
 NUMBA_SETTINGS = ".numba_config.yaml"
-"""File that numba reads from the working directory; a setting names the folder of machine code.
+"""File of settings that numba reads from the working directory.
 
-So code that is next to a user's manifests would be executed; see `roadstead.isolation`.
+A setting names the folder from which machine code is loaded: with this file, code that someone put
+next to the user's manifests would be executed (see `roadstead.isolation`).
 """
 
 
@@ -95,7 +96,7 @@ def load(report: Callable[[str], None] | None = None) -> CompiledCode:
         cache_temporarily()
         from roadstead.kernel import compiled
     code = _code_of(compiled)
-    # Also without `report`: it deletes outdated machine code.
+    # Called also without `report`, because it deletes outdated machine code.
     is_cached = is_compiled()
     if report is not None and not is_cached:
         report("compiling the kernel, once for this machine")
@@ -110,9 +111,9 @@ def load(report: Callable[[str], None] | None = None) -> CompiledCode:
 def is_compiled() -> bool:
     """Whether machine code of the present sources is cached here; delete outdated machine code.
 
-    numba checks the module of a function, but not those of the functions that it calls. Only
-    functions that Python calls are cached, all in one folder (`jit.internal`). ImportError without
-    numba.
+    numba compiles a function again if its module has changed, but not if the module of a function
+    that it calls has. Only functions that Python calls are cached, all in one folder
+    (`jit.internal`). ImportError without numba.
     """
     compiled = compiled_of()
     folder = Path(cast(CompiledFunction, compiled.decide_pods).stats.cache_path)
@@ -144,7 +145,11 @@ def compiled_of() -> ModuleType:
 
 
 def sources(folder: Path) -> list[Path]:
-    """Return the modules whose changes outdate machine code; all lowerings count as such."""
+    """Return the modules from which machine code is compiled: if one is newer, it is outdated.
+
+    folder: of the package `kernel`. All modules of `lowering` count, also those that are not
+    compiled.
+    """
     others = [folder / name for name in ("jit.py", "arrays.py", "counter_arrays.py")]
     # Numbers are part of the machine code, also those from other packages.
     others.append(folder.parent / "framework" / "tie_break.py")
@@ -162,9 +167,10 @@ def cache_temporarily() -> None:
 
 
 def compile_in_process(part: str = "") -> None:
-    """Compile in this process what is not cached. part: TOTALS for the code for totals only.
+    """Compile in this process what is not cached.
 
-    Without it, another process compiles the code for totals at the same time.
+    part: TOTALS to compile only the functions that compute totals of all rows. "" to compile
+    everything: another process compiles those at the same time.
     """
     code = _code_of(compiled_of())
     if part == TOTALS:

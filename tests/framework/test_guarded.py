@@ -224,6 +224,33 @@ def test_a_guarded_is_concerned_answers_like_the_plugin():
     assert registered.may_matter(pod(), pod(cpu=1), ClusterFacts()) is False
 
 
+class Detailing(PostFilterPlugin):
+    """A plugin whose details for an explanation are a given answer, or raise it."""
+
+    name = "Detailing"
+    reads_refused_nodes = True
+
+    def __init__(self, answer):
+        self.answer = answer
+
+    def post_filter(self, pod, failed):
+        return PostFilterResult(unschedulable("no"))
+
+    def details(self, pod, failed):
+        if isinstance(self.answer, BaseException):
+            raise self.answer
+        return self.answer
+
+
+@pytest.mark.parametrize("answer", [ZeroDivisionError("by zero"), None, "text", ("text", 1)])
+def test_an_explanation_lacks_details_that_a_plugin_fails_to_return(answer):
+    assert guard(Detailing(answer)).details(pod(), None) == ()
+
+
+def test_details_of_a_plugin_are_in_an_explanation():
+    assert guard(Detailing(("n1 is old",))).details(pod(), None) == ("n1 is old",)
+
+
 def test_unsupported_features_are_refused_as_without_a_guard():
     with pytest.raises(UnsupportedError):
         returning(UnsupportedError("DynamicResources", "", "x")).filter(*asked())

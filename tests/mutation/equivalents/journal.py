@@ -48,7 +48,7 @@ SAME: tuple[Same, ...] = (
             ("_adapter", "any(adapters)", "all(adapters)"),
             (
                 "_adapter",
-                "if get_origin(kind) is tuple and arguments[-1:] != (Ellipsis,): ...",
+                "if get_origin(hint) is tuple and arguments[-1:] != (Ellipsis,): ...",
                 "if False: ...",
             ),
         ),
@@ -67,7 +67,7 @@ SAME: tuple[Same, ...] = (
     Same(
         "roadstead/journal/fields.py",
         "the fields of a class that is met again are followed again, to the same names",
-        (("present_fields", "if kind.__name__ not in classes: ...", "if True: ..."),),
+        (("present_fields", "if hint.__name__ not in classes: ...", "if True: ..."),),
     ),
     Same(
         "roadstead/journal/files.py",
