@@ -8,7 +8,8 @@ far.
 
 The largest pod has the proportions of the median typical pod and fits on one node: its amounts are
 the largest multiple of the median requests for which one node has room in all resources together.
-The maxima of single resources may be on different nodes, so no pod of that size need fit.
+The largest free amounts of single resources would not do: they may be on different nodes, and then
+no node has room for a pod with all of them.
 """
 
 from __future__ import annotations
