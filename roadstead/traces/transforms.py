@@ -1,4 +1,8 @@
-"""Tools that change one trace: sample, scale, shift and cut."""
+"""Tools that change one trace: sample, scale, shift and cut.
+
+Those that choose or copy pods one by one refuse a trace with gangs (`may_split_gangs`), since some
+pods of a gang never run without the others.
+"""
 
 from __future__ import annotations
 
@@ -148,6 +152,7 @@ def _counts(sampler: ClassSampler, classes: NDArray[np.int32], factor: float) ->
 
     So 2.25 makes two of each, and a third of every fourth member of a class.
     """
+    # `choose` returns a bool for each member, here 0 or 1.
     counts: NDArray[np.int64] = sampler.choose(classes) + np.int64(math.floor(factor))
     return counts
 

@@ -8,9 +8,9 @@ scheduling is not monotone: one more node can change where all pods go.
 
 The search:
 1. A run without added nodes; then one with every shape at its cap (its maximum count, or the number
-   of pods without a node). If one more node of each shape would place a pod that is still pending
-   there, since other pods use the added nodes, too, the caps are doubled. Pods that are then still
-   pending are reported, not searched for.
+   of pods without a node). The caps may be too low, since other pods use the added nodes, too: if
+   one more node of each shape would place a pod that is still pending, the caps are doubled. Pods
+   that are pending with the last caps are reported, not searched for.
 2. For each shape: reduce the counts of all other shapes, the most expensive first, then its own. A
    count is reduced to the smallest that suffices, by doubling steps from an estimate and bisection.
 3. From the cheapest of these answers: exchange nodes of one shape for fewer or cheaper ones of
@@ -120,9 +120,9 @@ class _GrowthSearch:
         return self._result_of(self._best, source, len(before.missing), is_minimal=is_minimal)
 
     def _sufficient_caps(self, caps: Counts) -> tuple[Counts, bool]:
-        """Return caps with which all pods are placed that more nodes can place.
+        """Return caps with which all pods are placed that more nodes can place, and True.
 
-        And whether this is known: the number of runs is bounded.
+        False if the number of runs ended the search: larger caps might place further pods.
         """
         while True:
             sandbox = self._new_sandbox(caps)
@@ -210,6 +210,7 @@ class _GrowthSearch:
         return replace(self._inputs, nodes=nodes)
 
     def _added(self, counts: Counts) -> Iterator[NodeFacts]:
+        # Nodes of a shape are numbered from 1, which is in their names.
         for shape, count in zip(self._shapes, counts, strict=True):
             yield from (shape.node(number) for number in range(1, count + 1))
 
