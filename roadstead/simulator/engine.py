@@ -126,8 +126,8 @@ class Engine:
         """Store the cluster, once, before `run`.
 
         cluster: empty, and made with this engine's `report` as `on_report`. delay: of decisions, if
-        they take time: from `begin` to `end` a batch is under way (`is_busy`), whose pods are bound
-        at `free_us`; no other batch begins before.
+        they take time: from `decided` to `end` a batch is under way (`is_busy`), whose pods are
+        bound at `free_us`; no other batch begins before.
         """
         self.cluster = cluster
         self._delay = delay

@@ -153,7 +153,10 @@ def _running(world: RecordedWorld) -> I64:
 
 
 class _LargestPod:
-    """The largest pods with the proportions of the median typical pod. Arguments: `_fragments`."""
+    """The largest pods with the proportions of the median typical pod.
+
+    free, has_room, typical: as for `_fragments`. names: of the resources, by code.
+    """
 
     def __init__(
         self,

@@ -194,6 +194,7 @@ class _Copies:
         names = tuple(map(str.__add__, repeated.names, suffixes))
         uids = tuple(map(str.__add__, repeated.uids, suffixes))
         if self._factor > 1:
+            # Only the names are used: `check` searches for one that two pods share.
             self._spool.add_pods([SpooledPod(name, 0, 0, 0, 0) for name in names])
         duration_ms = repeated.duration_ms
         copies = TracePods(names, uids, repeated.pod_class, creation_ms, ends_ms, duration_ms)

@@ -156,7 +156,7 @@ class _GrowthSearch:
                 self._trials = _Trials(self._inputs, self._plan, self._unplaceable)
                 self._search(caps, wanted)
                 by_trials, self._trials, self._best = self._best, None, caps
-                # From here on complete runs decide, which also keep the best answer.
+                # From here on complete runs decide; `_suffices` stores the cheapest answer.
                 if self._suffices(by_trials):
                     while any(self._suffices(each) for each in _removals(self._best)):
                         pass
@@ -264,7 +264,10 @@ class _GrowthSearch:
             pass
 
     def _estimate(self, counts: Counts, index: int, requested: Counter[str]) -> int:
-        """Return where the search of a count begins: the requests over the capacity of a node."""
+        """Return the count of a shape with which its search begins.
+
+        So many nodes have the capacity for the requests for which the other shapes have none.
+        """
         least = 0
         for resource, amount in self._shapes[index].template.allocatable:
             others = sum(
