@@ -325,6 +325,7 @@ class VirtualCluster:
 
     def _decide(self, pod: PodInCycle) -> str | None:
         """Return the node that the kernel chooses, on which the pod is then counted, or None."""
+        # The scheduler sets it when it begins a batch of its own, so before the first it is None.
         self._batches.compiled_kernel = self._compiled_kernel
         if (node_name := self._batches.place_one(pod)) is not None:
             return node_name

@@ -82,7 +82,7 @@ class StorageState:
         self._changed: deque[tuple[int, tuple[str, ...]]] = deque(maxlen=MAX_CHANGES_REMEMBERED)
 
     def migrated_nodes(self, plugin: str) -> frozenset[str]:
-        """Return nodes for which the affinity of an in-tree plugin's volumes is translated to CSI."""
+        """Return nodes that translate the affinity of an in-tree plugin's volumes to CSI."""
         migrated = self._migrated_nodes.get(plugin)
         if migrated is None:
             nodes = self.csi_nodes.values()

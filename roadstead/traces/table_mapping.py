@@ -72,7 +72,7 @@ class CpuColumn(ColumnOrValue):
 
 
 class BytesColumn(ColumnOrValue):
-    """Bytes of memory. scale: factor of the values: for shares of a machine, its memory in `unit`."""
+    """Bytes of memory. scale: factor of the values; for shares of a machine, its size in `unit`."""
 
     unit: ByteUnit = "bytes"
     scale: float = Field(default=1.0, gt=0, allow_inf_nan=False)
