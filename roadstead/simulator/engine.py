@@ -7,9 +7,7 @@
          └── events ◄── every step
 
 A step handles one event, carries out the commands with which components react, and decides pods
-until nothing is left to do at that time. Events of one time are handled by phase (`EventHeap`):
-RELEASES, those that may free resources and all others without a phase of their own; ARRIVALS; the
-queue's TIMERS; SAMPLES.
+until nothing is left to do. Events of one time are ordered: RELEASES, ARRIVALS, TIMERS, SAMPLES.
 """
 
 from __future__ import annotations
@@ -125,9 +123,8 @@ class Engine:
     def attach(self, cluster: VirtualCluster, delay: Delay | None = None) -> None:
         """Store the cluster, once, before `run`.
 
-        cluster: empty, and made with this engine's `report` as `on_report`. delay: of decisions, if
-        they take time: from `decided` to `end` a batch is under way (`is_busy`), whose pods are
-        bound at `free_us`; no other batch begins before.
+        cluster: empty, made with this engine's `report` as `on_report`. delay: if decisions take
+        time; a batch is under way (`is_busy`) until `free_us`, and only then may the next begin.
         """
         self.cluster = cluster
         self._delay = delay
@@ -452,8 +449,7 @@ class Engine:
     def _finish(self, subject: object) -> None:
         """End a pod whose duration or grace period is over."""
         pod = cast("SimulatedPod", subject)
-        # `due_us` is another time if the pod's node stopped, or if the pod was deleted before its
-        # duration was over: then this event is outdated.
+        # Outdated if `due_us` was changed: the node stopped, or the pod was deleted earlier.
         if pod.state is not LifeState.ENDED and pod.due_us == self.now_us:
             self._end_now(pod, LifeEvent.FINISH, pod.ends_as)
 

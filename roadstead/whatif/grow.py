@@ -21,7 +21,7 @@ On a large cluster, steps 2 and 3 decide by trials on one copy of it, on which n
 removed again; a trial ends at the first pod that is refused. If a pod has volumes, whose claims
 would stay bound, complete runs are used from the start. With s shapes and a cap of n, step 2 needs
 at most s * s * (2 * log2(n) + 2) trials. `runs_max` bounds trials and runs together; when it is
-reached, the best answer proven so far is returned.
+reached, the best answer proven so far is returned. Nodes of a shape are numbered from 1.
 """
 
 from __future__ import annotations
@@ -210,7 +210,6 @@ class _GrowthSearch:
         return replace(self._inputs, nodes=nodes)
 
     def _added(self, counts: Counts) -> Iterator[NodeFacts]:
-        # Nodes of a shape are numbered from 1, which is in their names.
         for shape, count in zip(self._shapes, counts, strict=True):
             yield from (shape.node(number) for number in range(1, count + 1))
 
@@ -264,10 +263,7 @@ class _GrowthSearch:
             pass
 
     def _estimate(self, counts: Counts, index: int, requested: Counter[str]) -> int:
-        """Return the count of a shape with which its search begins.
-
-        So many nodes have the capacity for the requests for which the other shapes have none.
-        """
+        """Return where the search of a count begins: nodes for what the other shapes cannot hold."""
         least = 0
         for resource, amount in self._shapes[index].template.allocatable:
             others = sum(
