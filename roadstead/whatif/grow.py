@@ -263,7 +263,7 @@ class _GrowthSearch:
             pass
 
     def _estimate(self, counts: Counts, index: int, requested: Counter[str]) -> int:
-        """Return where the search of a count begins: nodes for what the other shapes cannot hold."""
+        """Return where the search of a count begins: nodes for what other shapes cannot hold."""
         least = 0
         for resource, amount in self._shapes[index].template.allocatable:
             others = sum(
