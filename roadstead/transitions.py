@@ -118,10 +118,11 @@ class Moved(NamedTuple, Generic[State]):
 
 
 class Walk(Generic[State, Event]):
-    """The same events for many subjects.
+    """Apply the same events, in order, to many subjects.
 
     The result for the previous subject is used again if the next one has the same state and
-    history.
+    history. Unlike `TransitionTable.follow`, which returns one transition, `follow` returns the
+    state and the history after all events.
     """
 
     __slots__ = ("_events", "_from", "_history", "_table", "_to")

@@ -23,14 +23,15 @@ from roadstead.queue.reports import PendingReason, ReturnedPod
 from roadstead.storage.claim_messages import AttemptBindings
 
 ResultT = TypeVar("ResultT")
-"""What steps return."""
+"""The result of a generator of `Steps`."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestLease:
     """Queue: lease pods, now or when some arrive soon. Answer: `LeasedPods`; None after a timeout.
 
-    profile: whose pods; "" for all. gangs: those with pods that wait at Permit in this scheduler.
+    profile: whose pods; "" for all. gangs: those with pods that wait at Permit in this scheduler;
+    their pods that had stopped waiting for the gang are tried again.
     """
 
     max_pods: int
@@ -43,8 +44,9 @@ class LeasedPods:
     """Pods (uid, key, facts) under a lease; lease_id 0 means that there are none.
 
     lease_counts: how often each pod was leased, this time included. tie_break_numbers: of each pod,
-    see `QueuedPod`. waiting: number of other pods in activeQ. turn: how often partitions changed
-    their owners. gangs: (namespace, name, number of bound pods) of the pods' groups.
+    1 plus its lost races and failed attempts; the random choice among nodes of equal score depends
+    on it. waiting: number of other pods in activeQ. turn: how often partitions changed their
+    owners. gangs: (namespace, name, number of bound pods) of the pods' groups.
     """
 
     lease_id: int
@@ -68,7 +70,7 @@ class ReportPods:
     """Queue: record the results of a lease's pods. The answer is not used.
 
     bound: UIDs of pods that leave the queue. returned: pods that return to it, with the reason.
-    evicted: pods of any lease.
+    evicted: victims of preemption, which need not be pods of this lease.
     """
 
     lease_id: int

@@ -65,12 +65,15 @@ _OUTCOMES = {
     RejectCause.TRANSACTION: BindOutcome.CONFLICT,
     RejectCause.EXPIRED: BindOutcome.CONFLICT,
     RejectCause.CHANGED: BindOutcome.CONFLICT,
-    # Too many of the binder's commits wait for their flush, which does not concern this pod.
+    # Too many commits wait for the binder's flush, which is no fault of this pod: no backoff.
     RejectCause.BUSY: BindOutcome.CONFLICT,
     RejectCause.ALREADY_BOUND: BindOutcome.BOUND_ELSEWHERE,
     RejectCause.DELETED: BindOutcome.GONE,
 }
-"""Outcome of an attempt by the binder's cause; after any other cause the attempt has failed."""
+"""Outcome of an attempt by the binder's cause; after any other cause the attempt has failed.
+
+After CONFLICT the pod returns to the head of activeQ, after a failure with backoff.
+"""
 
 
 class Performer:
@@ -116,7 +119,8 @@ class Performer:
         for report in _failures(commands):
             self._on_failure(report)
         forgotten = (command.attempts for command in commands if isinstance(command, Forget))
-        # UIDs of pods that were assumed and are not any more, so that their resources are free.
+        # UIDs of pods that were assumed and are not any more, so that their resources are free;
+        # below also of pods for which claims of devices are deallocated.
         freed = {attempt.uid for attempts in forgotten for attempt in attempts}
         for command in commands:
             if isinstance(command, Assume):
@@ -255,7 +259,7 @@ def _bind_results(answer: BindAnswers) -> list[BindResult]:
         BindResult(token, BindOutcome.BOUND, node)
         for token, node in zip(answer.tokens, answer.nodes, strict=True)
     ]
-    for index, cause, reasons, _ in answer.refused:
+    for index, cause, reasons, _row_version in answer.refused:
         outcome = _OUTCOMES.get(cause, BindOutcome.FAILED)
         # A failure has upstream's text; any other refusal is explained by its cause.
         texts = reasons if cause == RejectCause.FAILED else (cause, *reasons)
@@ -272,7 +276,7 @@ def _returned_pod(item: RequeueItem, freed: Container[str]) -> ReturnedPod:
         item.preempts,
         item.pending,
         # A pod that lost a race had been placed, if only in the batch in which it was decided.
-        item.uid in freed or item.reason is RequeueCause.CONFLICT,
+        freed=item.uid in freed or item.reason is RequeueCause.CONFLICT,
     )
 
 

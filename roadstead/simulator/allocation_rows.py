@@ -27,7 +27,7 @@ RESERVED: Final = "reserved"
 UNRESERVED: Final = "unreserved"
 
 _NO_DEVICE: Final = (None,) * 7
-"""The columns of `_device_columns` in rows of pods."""
+"""The columns of `_device_columns` in rows without a device: RESERVED, UNRESERVED."""
 
 
 def device_rows(slices: Iterable[SliceFacts]) -> Iterator[Row]:
@@ -67,7 +67,10 @@ def _counters(sets: Iterable[CounterSetFacts]) -> dict[str, str]:
 
 
 class AllocationRows:
-    """Make the rows of changes of claims: compare each claim with its last recorded state."""
+    """Make the rows of changes of claims: compare each claim with its last recorded state.
+
+    The columns of a row are those of `tables.COLUMNS`, in order.
+    """
 
     def __init__(self) -> None:
         # By key `namespace/name`.

@@ -60,7 +60,7 @@ class CreatePods:
 
 @dataclass(frozen=True, slots=True)
 class EndPod:
-    """End a pod; nothing happens if it has ended, or if it terminates and this is graceful.
+    """End a pod. Nothing happens if it has ended, nor does a graceful command end it twice.
 
     is_graceful: a pod on a node ends after its grace period; a pending pod ends now in any case.
     """
@@ -86,7 +86,10 @@ class DropNode:
 
 @dataclass(frozen=True, slots=True)
 class StopNode:
-    """Stop the machine of a node: its pods make no progress; see `StoppedNodes`."""
+    """Stop the machine of a node: until `ResumeNode`, no pod on it starts, finishes or terminates.
+
+    The node and its pods stay in the cluster, which does not know that the machine has stopped.
+    """
 
     name: str
 

@@ -7,7 +7,7 @@
          └── events ◄── every step
 
 A step handles one event, carries out the commands with which components react, and decides pods
-until nothing is left to do at that time. See `EventHeap` for the order of events of one time.
+until nothing is left to do. Events of one time are ordered: RELEASES, ARRIVALS, TIMERS, SAMPLES.
 """
 
 from __future__ import annotations
@@ -123,8 +123,8 @@ class Engine:
     def attach(self, cluster: VirtualCluster, delay: Delay | None = None) -> None:
         """Store the cluster, once, before `run`.
 
-        cluster: empty, and made with this engine's `report` as `on_report`. delay: of decisions, if
-        they take time.
+        cluster: empty, made with this engine's `report` as `on_report`. delay: if decisions take
+        time; a batch is under way (`is_busy`) until `free_us`, and only then may the next begin.
         """
         self.cluster = cluster
         self._delay = delay
@@ -346,7 +346,7 @@ class Engine:
         self._end_preempted(remaining.evicted)
 
     def _apply_evictions(self, decided: Decided) -> Decided:
-        """End the victims that were bound before; return the binds, and the other victims.
+        """End the victims that are bound already; return the binds, and the other victims.
 
         A victim makes room for its preemptor, so it ends before the preemptor is bound. A victim
         that was itself bound at this time is bound first.
@@ -372,6 +372,7 @@ class Engine:
         for pod, node in decided.bound:
             if pod.state is not LifeState.PENDING:
                 continue
+            # The cluster has removed a preempted pod already; it is bound here, then ended below.
             is_placed = pod.uid in preempted or self.cluster.node_of(pod.uid) == node
             if node in self.nodes and is_placed:
                 self._bind(pod, node)
@@ -448,8 +449,7 @@ class Engine:
     def _finish(self, subject: object) -> None:
         """End a pod whose duration or grace period is over."""
         pod = cast("SimulatedPod", subject)
-        # `due_us` is another time if the pod's node stopped, or if the pod was deleted before its
-        # duration was over: then this event is outdated.
+        # Outdated if `due_us` was changed: the node stopped, or the pod was deleted earlier.
         if pod.state is not LifeState.ENDED and pod.due_us == self.now_us:
             self._end_now(pod, LifeEvent.FINISH, pod.ends_as)
 
@@ -462,7 +462,7 @@ class Engine:
             pod.ends_as = command.ending
             self.simulated_pods.apply(pod, LifeEvent.TERMINATE)
             grace_over_us = self.now_us + pod.grace_us
-            # A pod whose duration is over before its grace period ends then.
+            # If its duration is over before its grace period, the planned end is kept.
             if pod.node not in self._stopped and not 0 <= pod.due_us <= grace_over_us:
                 self._finish_at(pod, grace_over_us)
             for component in (

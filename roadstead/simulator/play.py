@@ -92,7 +92,8 @@ def delay_of(
     """Return the time that decisions take; None if they take none."""
     decision = scenario.decision
     if decision.is_measured:
-        return Delay(repeat(0), lambda: round(read_processor_s() * SECOND_US))
+        # The first argument, a time for each decision, is not read when there is a clock.
+        return Delay(repeat(0), read_us=lambda: round(read_processor_s() * SECOND_US))
     if decision.durations is not None:
         # Random streams 0, 1, … are those of the controllers, by index.
         return Delay(decision.durations.draws(seed, len(scenario.controllers)))

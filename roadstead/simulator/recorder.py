@@ -25,6 +25,8 @@ from roadstead.simulator.times import NEVER_US
 class TableRecorder(Recorder):
     """A recorder of one run; `close` writes the remaining rows and the pods that have not ended.
 
+    The values of a row are in the order of its table's columns, which `tables.COLUMNS` explains.
+
     reserving: names of the schedulers that reserve claims of devices; the pods of other schedulers
     are recorded without claims. counts: for the summary.
     """
@@ -198,8 +200,9 @@ class TableRecorder(Recorder):
 def _claims(facts: PodFacts) -> list[str]:
     """Return the names of the claims of a class's pods; a star is the name of the pod.
 
-    Claims for extended resources are left out, and those that a pod does not need (`generated` is
-    ""). `claim_name` and `generated` are None for a claim that is created with each pod.
+    claim_name: of a claim that exists, None for one that is created from a template. generated:
+    name of the created claim; "" if the pod needs none, None if it is created with each pod. Left
+    out are claims that are not needed, and those for extended resources.
     """
     return [
         each.claim_name or each.generated or f"*-{each.name}"

@@ -47,23 +47,24 @@ class FleetMoment:
 
 
 class _BoundNow(Exception):
-    """The pod whose bind ends the run is bound."""
+    """Raised to end the run: the pod to explain is bound."""
 
 
 class _NominationRecorder(Recorder):
     """Store the nominated nodes of pods, and end the run at the bind of one pod.
 
-    ends_at: number of the pod whose bind ends the run. nominated: nodes by the pods' numbers.
+    last_bound: number of the pod whose bind ends the run, None to play it to its end. nominated:
+    nodes by the pods' numbers.
     """
 
-    def __init__(self, ends_at: int | None = None) -> None:
-        self._ends_at = ends_at
+    def __init__(self, last_bound: int | None = None) -> None:
+        self._last_bound = last_bound
         self.nominated: dict[int, str] = {}
 
     def bound(self, now_us: int, pod: SimulatedPod) -> None:
         """End the run at the bind of the pod."""
         self.nominated.pop(pod.number, None)
-        if pod.number == self._ends_at:
+        if pod.number == self._last_bound:
             raise _BoundNow
 
     def not_bound(

@@ -8,7 +8,8 @@ far.
 
 The largest pod has the proportions of the median typical pod and fits on one node: its amounts are
 the largest multiple of the median requests for which one node has room in all resources together.
-The maxima of single resources may be on different nodes, so no pod of that size need fit.
+The largest free amounts of single resources would not do: they may be on different nodes, and then
+no node has room for a pod with all of them.
 """
 
 from __future__ import annotations
@@ -152,7 +153,10 @@ def _running(world: RecordedWorld) -> I64:
 
 
 class _LargestPod:
-    """The largest pods with the proportions of the median typical pod. Arguments: `_fragments`."""
+    """The largest pods with the proportions of the median typical pod.
+
+    free, has_room, typical: as for `_fragments`. names: of the resources, by code.
+    """
 
     def __init__(
         self,

@@ -109,8 +109,8 @@ class Durations(Protocol):
 class PodTemplatePlan:
     """The pod template of a controller; a rollout replaces it by another.
 
-    name_prefix: of the pods' names, without the last dash. facts: of every pod. A pod of a
-    StatefulSet has those of its ordinal in place of them. ordinals: facts of each ordinal, from
+    name_prefix: of the pods' names, without the last dash. facts: of every pod, except in a
+    StatefulSet. ordinals: of a StatefulSet, the facts of the pod of each ordinal, from
     `first_ordinal` on. A DaemonSet adds the node to the facts (`ControllerPlan.pod_on_node`).
     """
 
@@ -195,7 +195,10 @@ class ControllerPlan:
 
 @dataclass(frozen=True, slots=True)
 class BudgetPlan:
-    """A PodDisruptionBudget for the disruption controller; it has at most one of the two shares."""
+    """A PodDisruptionBudget for the disruption controller; it has at most one of the two shares.
+
+    selector: None selects no pod. A Share is an IntOrString: a number, or a percentage of the pods.
+    """
 
     namespace: str
     name: str
@@ -210,9 +213,10 @@ class ControllerTimings:
 
     node_monitor_grace_us: how long a node may be silent before it is not ready. eviction_per_s:
     --node-eviction-rate, nodes tainted per second in a zone. secondary_eviction_per_s: the same in
-    an unhealthy zone. unhealthy_zone_basis_points: --unhealthy-zone-threshold, the part of the
-    nodes (in hundredths of a percent) that are not ready from which on a zone is unhealthy.
-    large_cluster_nodes: an unhealthy zone with no more nodes has rate 0.
+    an unhealthy zone. unhealthy_zone_basis_points: --unhealthy-zone-threshold in hundredths of a
+    percent; a zone is unhealthy if at least this part of its nodes is not ready.
+    large_cluster_nodes: in an unhealthy zone with this number of nodes or fewer, no node is
+    tainted.
     """
 
     node_monitor_grace_us: int
@@ -238,7 +242,8 @@ class SchedulerConfigText:
 class DecisionDelay:
     """Simulated time of the decision for one pod.
 
-    pod_us: a fixed time. is_measured: the processor time that it really took. durations: drawn.
+    One of three, or none: pod_us: a fixed time. is_measured: the processor time that the decision
+    really took. durations: the distribution from which the time of each decision is drawn.
     """
 
     pod_us: int = 0

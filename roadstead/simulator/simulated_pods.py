@@ -197,7 +197,7 @@ class SimulatedPods:
             yield self._uncounted
 
     def apply(self, pod: SimulatedPod, event: LifeEvent) -> None:
-        """Move a pod by an event. IllegalTransitionError, with nothing changed, if none allows it.
+        """Move a pod by an event. IllegalTransitionError, with nothing changed, if that is illegal.
 
         An ended pod is removed from `by_uid`.
         """

@@ -227,7 +227,8 @@ class VirtualCluster:
     def step(self, now_s: float) -> int:
         """Lease pods if none are leased; decide and bind one batch; return how many pods it had."""
         self._run.advance(now_s)
-        # A step either leases pods (`has_leased`, without a result) or decides one batch.
+        # A step of `LocalRun` decides a batch, which it returns, or else returns None: after it has
+        # leased pods (`has_leased`) the next one decides them; else there is nothing to decide.
         while (done := self._run.step()) is None and self._run.has_leased:
             pass
         return 0 if done is None else done.pods
@@ -324,6 +325,7 @@ class VirtualCluster:
 
     def _decide(self, pod: PodInCycle) -> str | None:
         """Return the node that the kernel chooses, on which the pod is then counted, or None."""
+        # The scheduler sets it when it begins a batch of its own, so before the first it is None.
         self._batches.compiled_kernel = self._compiled_kernel
         if (node_name := self._batches.place_one(pod)) is not None:
             return node_name

@@ -8,8 +8,9 @@ A claim is bound when the first pod that needs it is assumed. Until a pod with i
 assumed pods that use it are its holders. The binding is undone when the last holder is forgotten,
 and becomes permanent when any holder is committed.
 
-Claims of devices follow `roadstead.devices.assumed`. Both kinds of a pod's claims are assumed, or
-none.
+Claims of devices have states of their own (`roadstead.devices.assumed`): from its allocation until
+the pod is bound, a claim is in flight, and no other pod may use it. Both kinds of a pod's claims
+are assumed, or none.
 
 Upstream: plugins/volumebinding/{binder,assume_cache}.go (AssumePodVolumes,
 RevertAssumedPodVolumes, BindPodVolumes).
@@ -135,6 +136,7 @@ class AssumedClaims:
 
     def forget(self, uid: str) -> tuple[StorageChange, ...]:
         """Undo the bindings of which a pod was the only holder; return the changes."""
+        # Claims whose allocation is undone; keys of claims that were created for the pod.
         freed, removed = self._devices.forget(uid)
         undone = []
         if freed or removed:
@@ -164,9 +166,9 @@ class AssumedClaims:
     def release(self, uids: Sequence[str]) -> tuple[StorageChange, ...]:
         """Free the claims of devices of pods that ended; return the changes."""
         changes = []
-        for freed, ended in map(self._devices.forget, uids):
-            if freed or ended:
-                changes.append(StorageChange(device_claims=freed, removed_claims=ended))
+        for freed, removed in map(self._devices.forget, uids):
+            if freed or removed:
+                changes.append(StorageChange(device_claims=freed, removed_claims=removed))
         changed, removed = released(self.storage.devices, uids)
         if changed or removed:
             changes.append(StorageChange(device_claims=changed, removed_claims=removed))
@@ -248,7 +250,8 @@ class AssumedClaims:
         if not reaches(binding.volume.node_terms, dict(node.labels)):
             return False
         volume = self.storage.volumes.get(binding.volume.name)
-        # A new volume must be exactly what the class would create (decision 12).
+        # Bindings are received from another process, which also creates volumes: a new one must be
+        # exactly what the class would create.
         if volume is None:
             return provisioned(self.storage, claim, node) == replace(
                 binding.volume, claim=None, phase=""

@@ -5,8 +5,8 @@
     provision  a new volume, if the class allows one on the node
 
 Upstream: plugins/volumebinding/binder.go (FindPodVolumes, AssumePodVolumes) and
-component-helpers/storage/volume/pv_helpers.go (FindMatchingVolume), for one node. The results of
-the volume controller and of the provisioners are computed here, too: see decision 12.
+component-helpers/storage/volume/pv_helpers.go (FindMatchingVolume), for one node. There is no
+volume controller and no provisioner: what they would write after the decision is computed here.
 """
 
 from __future__ import annotations
@@ -99,6 +99,7 @@ def bindings_on(
 ) -> tuple[Binding, ...] | None:
     """Return the bindings of a pod's waiting claims on a node; None if they cannot be bound there.
 
+    A waiting claim is unbound and of a class with WaitForFirstConsumer.
     Raises ClaimError if a claim cannot be used. Whether the node reaches the volumes of bound
     claims is not checked here; Filter does that.
     """
@@ -212,7 +213,10 @@ def has_capacity(
     claim: ClaimFacts,
     labels: Mapping[str, str],
 ) -> bool:
-    """Whether the driver has enough free storage for a claim near a node, if it publishes any."""
+    """Whether the driver has enough free storage for a claim near a node.
+
+    True if the driver does not publish its free storage (CSIStorageCapacity).
+    """
     if not counts_capacity(storage, storage_class, claim):
         return True
     return any(

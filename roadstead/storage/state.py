@@ -53,8 +53,8 @@ class StorageChange:
 class StorageState:
     """Storage objects: claims by `namespace/name`, all others by name.
 
-    ahead: allocations of devices that a scheduler has made before the cache. capacities: by storage
-    class. attachments: by node name.
+    ahead: allocations of devices to pods that this scheduler has placed, which the cache has not
+    assumed yet. capacities: by storage class. attachments: by node name.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class StorageState:
         self._changed: deque[tuple[int, tuple[str, ...]]] = deque(maxlen=MAX_CHANGES_REMEMBERED)
 
     def migrated_nodes(self, plugin: str) -> frozenset[str]:
-        """Return the nodes on which an in-tree plugin's volumes have the node affinity of CSI."""
+        """Return nodes that translate the affinity of an in-tree plugin's volumes to CSI."""
         migrated = self._migrated_nodes.get(plugin)
         if migrated is None:
             nodes = self.csi_nodes.values()
@@ -100,6 +100,7 @@ class StorageState:
         """Apply changes in order; undo allocations that were made ahead and are not among them."""
         accepted = 0
         for change in changes:
+            # `accept` applies a change that `ahead` has made already, and returns whether it did.
             # Most changes repeat allocations of `ahead`. To undo these and apply them again would
             # count their nodes as changed, and every class would have to compare them.
             if not (change.changes_only_devices and self.ahead.accept(change.device_claims)):
@@ -132,7 +133,14 @@ class StorageState:
             self.index.add(volume)
         self.version += 1
         self._changed.append((self.version, tuple(each.key for each in change.claims)))
-        return StorageChange(claims, volumes, created, devices_before, created_claims)
+        # To undo the change is to remove the objects that it created.
+        return StorageChange(
+            claims,
+            volumes,
+            removed=created,
+            device_claims=devices_before,
+            removed_claims=created_claims,
+        )
 
     def _drop(self, name: str) -> None:
         volume = self.volumes.pop(name, None)

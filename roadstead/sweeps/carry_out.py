@@ -55,9 +55,10 @@ class NoStore:
 class Processes:
     """Other processes that can run tasks.
 
-    open: starts them and returns their driver. jobs: how many tasks they run at a time, if that is
-    known. starts_at_once: they are started before the first task; if False, when the estimate
-    after some tasks in this process is that they save enough time (`pays`).
+    open: starts them and returns their driver. jobs: how many tasks they run at a time; None if
+    that is not known, and then the estimate is that they save no time. starts_at_once: they are
+    started before the first task; if False, when the estimate after some tasks in this process is
+    that they save enough time (`pays`).
     """
 
     open: Callable[[], TaskDriver]
@@ -90,7 +91,7 @@ class SweepEnd:
 
 @dataclass(slots=True)
 class _Sweep:
-    """A sweep that is carried out. stopped: set by a signal. _last: number of the last start."""
+    """A sweep that is carried out. stopped: set by a signal. _last: the task started last."""
 
     work: Work
     core: SweepCore
@@ -101,7 +102,7 @@ class _Sweep:
     _last: int = 0
 
     def drive(self, driver: TaskDriver, until: Callable[[], bool] = lambda: False) -> None:
-        """Run tasks until the sweep is over, or is stopped, or `until` holds after a task."""
+        """Run tasks until the sweep is over or stopped, or `until` returns True after a task."""
         core = self.core
         try:
             while not core.is_over and not self.stopped.is_set():
@@ -159,7 +160,7 @@ def carry_out(
         if processes is None or not processes.starts_at_once:
             sweep.drive(InProcess(work), _Estimate(core, processes, clock).count_task)
         if processes is not None and not core.is_over:
-            # Before the start of the processes, which takes seconds without another report.
+            # The start of the processes takes seconds, in which nothing is reported.
             report(core.counts, 0)
             driver = processes.open()
             with cancelling_on_signal(sweep.stopped.set):

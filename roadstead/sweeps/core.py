@@ -17,7 +17,8 @@ from roadstead.sweeps.tasks import (
 )
 
 MAX_ATTEMPTS = 3
-"""Starts of one task until its loss is an error: a task may itself end its process."""
+"""Maximum number of starts of one task. If it is lost each time, the task has failed: it may itself
+be what ends its process."""
 
 
 class TaskLostError(RoadsteadError):

@@ -5,7 +5,8 @@ The first line is a header with the plan of the sweep, each further one a result
     {"format": "roadstead-sweep", "version": 1, "code": "…", "tasks": 12, "plan": {…}}
     {"task": 3, "result": …}
 
-A process that is killed may leave a part of a line at the end; it is cut off by the next one.
+A process that is killed may leave a part of a line at the end; the next process that opens the file
+cuts it off.
 """
 
 from __future__ import annotations
@@ -83,12 +84,13 @@ class ResultsFile:
         file = _locked(path)
         with ExitStack() as on_error:
             on_error.callback(file.close)
-            stored = _read(file, path)
-            if stored is None:
+            contents = _read(file, path)
+            if contents is None:
                 opened = cls._emptied(file, path, header)
             else:
-                _check_same(stored[0], header, path)
-                opened = cls(file, path, stored[1])
+                stored_header, results = contents
+                _check_same(stored_header, header, path)
+                opened = cls(file, path, results)
             on_error.pop_all()
         return opened
 
@@ -104,7 +106,7 @@ class ResultsFile:
     def _append(self, document: Mapping[str, Plain]) -> None:
         line = json.dumps(document).encode() + b"\n"
         try:
-            # One write: a process that is killed leaves whole lines, but for the last.
+            # One write: if the process is killed, only the last line may be incomplete.
             written = self._file.write(line)
         except OSError as error:
             problem = f"cannot be written: {error.strerror}"
@@ -124,12 +126,15 @@ def refuse_unfinished(path: Path) -> None:
     """
     try:
         with path.open("rb") as file:
-            stored = _read(file, path)
+            contents = _read(file, path)
     except FileNotFoundError:
         return
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", source=str(path)) from error
-    if stored is not None and len(stored[1]) < int(str(stored[0]["tasks"])):
+    if contents is None:
+        return
+    header, results = contents
+    if len(results) < int(str(header["tasks"])):
         problem = f"holds an unfinished sweep: continue it with --resume, or {REMEDY}"
         raise InputError(problem, source=str(path))
 

@@ -7,10 +7,11 @@ Schema: https://github.com/Azure/AzurePublicDataset/blob/master/AzureTracesForPa
     vmType(id, vmTypeId, machineId, core, memory, hdd, ssd, nic): what a virtual machine of this
         type requests, as fractions of a machine of the type machineId.
 
-The mapping: the same virtual machine requests other fractions of another type of machine. A pod has
-one request, so one type of machine is chosen, and virtual machines that cannot run on it are left
-out. The fractions of cores and memory are multiplied by the size of a machine; those of hdd, ssd
-and nic are counted in millionths. High priority is `HIGH_PRIORITY`, low is 0.
+The mapping: vmType has a row with the fractions, or shares, of a virtual machine for each type of
+machine that it can run on. A pod has one request, so one type of machine is chosen, and virtual
+machines that cannot run on it are left out. The shares of cores and memory are multiplied by the
+size of a machine; those of hdd, ssd and nic are counted in millionths. High priority is
+`HIGH_PRIORITY`, low is 0.
 """
 
 from __future__ import annotations
@@ -109,15 +110,16 @@ class AzureReader:
 
     def _read_types(self, database: sqlite3.Connection) -> None:
         query = f"SELECT rowid, {', '.join(_TYPE_COLUMNS)} FROM vmType"  # noqa: S608
-        # Machine type → VM type → fractions.
+        # Machine type → VM type → shares.
         of_machine: dict[object, dict[object, Shares]] = {}
         for count, (rowid, vm_type, machine, *shares) in enumerate(database.execute(query)):
             if count == TYPES_MAX:
                 raise InputError(f"has more than {TYPES_MAX} types", source=self._source)
             named = zip(_TYPE_COLUMNS[2:], shares, strict=True)
             position = f"vmType row {rowid}"
-            fractions = {name: self._share(position, name, share) for name, share in named}
-            of_machine.setdefault(machine, {})[vm_type] = fractions
+            of_machine.setdefault(machine, {})[vm_type] = {
+                name: self._share(position, name, share) for name, share in named
+            }
         if not of_machine:
             raise InputError("is empty", source=self._source, obj="table vmType")
         chosen = self._machine

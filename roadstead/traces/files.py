@@ -1,7 +1,8 @@
 """Files of published traces as bytes and lines, decompressed within bounds.
 
-gzip, zip and tar are recognized. What a file expands to is bounded by `EXPANDED_MAX_BYTES` and by
-`RATIO_MAX` times the bytes read of it, so that a small file cannot fill memory or disk.
+gzip, zip and tar are recognized. The size of a decompressed file is bounded by `EXPANDED_MAX_BYTES`
+and by `RATIO_MAX` times the compressed bytes read so far, so that a small file cannot fill memory
+or disk.
 """
 
 from __future__ import annotations
@@ -119,7 +120,7 @@ class _Bounded(io.RawIOBase):
 
 @contextmanager
 def open_bytes(path: Path, meter: ProgressMeter) -> Iterator[BinaryIO]:
-    """Open a file, decompressed: of a zip its only file, of a tar the first with the tar's stem.
+    """Open a file, decompressed: from a zip, its only file; from NAME.tar, its first file NAME.*.
 
     Raises InputError if it cannot be read, or is damaged, cut short or larger than is allowed, also
     while it is read.

@@ -89,7 +89,10 @@ class JsonRow:
         return float(value)
 
     def choice(self, field: str, names: Sequence[str]) -> int:
-        """Return the index of one of the names, or an index that is written as a number."""
+        """Return the index of one of the names, or an index that is written as a number.
+
+        0 if the field is null or missing, as in protocol buffers.
+        """
         value = self._value.get(field)
         if isinstance(value, str) and value in names:
             return names.index(value)
@@ -144,7 +147,8 @@ def read_json_array(path: Path, meter: ProgressMeter) -> Iterator[JsonRow]:
 class _Chars:
     """The text of a file; only the current object and what was read ahead are in memory.
 
-    A position moves within the text: to remove each value would copy all text after it.
+    _at: where the next value is read. Values before it are not cut off one by one, as each cut
+    would copy all text after it.
     """
 
     def __init__(self, read: Callable[[int], bytes], source: str) -> None:
@@ -175,7 +179,7 @@ class _Chars:
         self._at += count
 
     def value(self, number: int) -> object:
-        """Return the next value; while it is incomplete, read as much again as there is."""
+        """Return the next value; while it is incomplete, double the text that is read of it."""
         position = f"object {number}"
         self.peek()
         while True:

@@ -238,7 +238,7 @@ class SimKubeReader:
         except QuantityError as error:
             obj = f"Pod {cut_short(pod.metadata.name)}"
             raise InputError(str(error), source=self._source, obj=obj) from error
-        # claims_as is the pod as the owner of its device claims, which are left out.
+        # claims_as names the pod as the owner of its device claims; both are left out.
         facts = replace(facts, volumes=(), device_claims=(), claims_as=None)
         return identity.name, replace(facts, node_name="")
 
@@ -273,7 +273,8 @@ class SimKubeReader:
             duration_ms = NEVER_MS if end_s == NEVER_S else (end_s - start_s) * S_MS
             if end_s != NEVER_S and deleted_s is None:
                 deletion_ms = max(end_s, pod.created_s) * S_MS
-        # The facts themselves are the key of their class: no few values of the object decide them.
+        # The facts themselves are the key of their class: too many values of the object decide
+        # them to be listed as a key.
         class_number = self._sink.pod_class(pod.facts, lambda: pod.facts)
         self._sink.namespaces.add(pod.facts.namespace)
         created_ms = pod.created_s * S_MS

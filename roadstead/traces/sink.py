@@ -143,7 +143,7 @@ class TraceSink:
     ) -> None:
         """Add a pod; `importing` later moves the first pod to the start of the trace.
 
-        row: its row in the trace, whose position errors name. deletion_ms: its recorded end, if
+        row: its row in the trace; errors name the row's position. deletion_ms: its recorded end, if
         that is not creation plus duration; NEVER_MS for none. Raises InputError past `PODS_MAX`
         pods, or for times beyond int64 nanoseconds.
         """
@@ -160,7 +160,7 @@ class TraceSink:
         *,
         deletion_ms: int | None = None,
     ) -> None:
-        """Add equal pods as `add_pod` does: NAME if there is one, else NAME-0, NAME-1, …"""
+        """Add equal pods as `add_pod` does: a single pod is NAME, several are NAME-0, NAME-1, …"""
         if count > COUNT_MAX:
             raise InputError(f"has {count} pods, more than {COUNT_MAX}", obj=name)
         if self.pods + count > PODS_MAX:

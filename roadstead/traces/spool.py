@@ -57,7 +57,10 @@ class EventRow(NamedTuple):
 
 
 class Spool:
-    """Pods, events, and numbers by name, on disk until all are added and can be sorted."""
+    """Pods, events, and numbers by name, on disk until all are added and can be sorted.
+
+    What a number by name is, the reader of a format decides, such as the start of a job in ms.
+    """
 
     def __init__(self) -> None:
         self._database = sqlite3.connect("", isolation_level=None)

@@ -276,8 +276,8 @@ def _points(first_pass: _FirstPass) -> NDArray[np.int64]:
 class _Use:
     """Requests of running pods at points in time.
 
-    _amounts: float64[class, resource]. _changes: float64[point, resource], the difference of the
-    sum of requests to that at the point before.
+    _amounts: float64[class, resource]. _changes: float64[point, resource], by how much the sum of
+    requests differs from the sum at the previous point.
     """
 
     def __init__(self, classes: list[PodFacts], point_ms: NDArray[np.int64]) -> None:
@@ -292,13 +292,13 @@ class _Use:
 
     def add(self, pods: TracePods) -> None:
         end_ms = pods.creation_ms + pods.duration_ms
-        # Of the points in [arrival, end): those from the first at or after the arrival.
-        starts = np.searchsorted(self._point_ms, pods.creation_ms)
-        ends = np.searchsorted(self._point_ms, end_ms)
-        ends = np.where(pods.duration_ms == NEVER_MS, len(self._point_ms), ends)
+        # A pod counts at the points with arrival <= time < end: from index `first` to `stop - 1`.
+        first = np.searchsorted(self._point_ms, pods.creation_ms)
+        stop = np.searchsorted(self._point_ms, end_ms)
+        stop = np.where(pods.duration_ms == NEVER_MS, len(self._point_ms), stop)
         amounts = self._amounts[pods.pod_class]
-        np.add.at(self._changes, starts, amounts)
-        np.subtract.at(self._changes, np.maximum(ends, starts), amounts)
+        np.add.at(self._changes, first, amounts)
+        np.subtract.at(self._changes, np.maximum(stop, first), amounts)
 
     def requested(self) -> dict[str, tuple[int, ...]]:
         totals = np.cumsum(self._changes[:-1], axis=0)

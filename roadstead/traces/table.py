@@ -139,9 +139,9 @@ class TableReader:
         return "" if text in self._nulls else text
 
     def _cell(self, row: Row, spec: mapped.ColumnOrValue) -> tuple[Row, str]:
-        """Return the row and column of a value, of which errors name the position.
+        """Return the row and column in which a value is read, and which errors name.
 
-        For a value that the mapping states, this is a row of its own.
+        A value that the mapping states is in a row of its own, `_FixedValue`.
         """
         if spec.column is not None:
             return row, spec.column

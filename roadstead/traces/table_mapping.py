@@ -28,7 +28,7 @@ BYTE_UNITS: Final = {
     **{f"{prefix}B": 1000.0**power for power, prefix in enumerate("KMGT", start=1)},
 }
 GPU_UNITS: Final = {"count": 1.0, "milli": 1.0, "percent": 10.0}
-"""Unit → amount of the resource, which counts whole GPUs, or else thousandths."""
+"""Unit → amount of the resource, which counts whole GPUs in "count", else thousandths of a GPU."""
 
 TimeUnit = Literal["ns", "us", "ms", "s", "m", "h", "d", "datetime"]
 CpuUnit = Literal["cores", "milli", "percent", "quantity"]
@@ -72,7 +72,7 @@ class CpuColumn(ColumnOrValue):
 
 
 class BytesColumn(ColumnOrValue):
-    """Bytes of memory. scale: factor of the values, as the memory that a normalized 1.0 means."""
+    """Bytes of memory. scale: factor of the values; for shares of a machine, its size in `unit`."""
 
     unit: ByteUnit = "bytes"
     scale: float = Field(default=1.0, gt=0, allow_inf_nan=False)

@@ -1,4 +1,8 @@
-"""Tools that change one trace: sample, scale, shift and cut."""
+"""Tools that change one trace: sample, scale, shift and cut.
+
+Those that choose or copy pods one by one refuse a trace with gangs (`may_split_gangs`), since some
+pods of a gang never run without the others.
+"""
 
 from __future__ import annotations
 
@@ -148,6 +152,7 @@ def _counts(sampler: ClassSampler, classes: NDArray[np.int32], factor: float) ->
 
     So 2.25 makes two of each, and a third of every fourth member of a class.
     """
+    # `choose` returns a bool for each member, here 0 or 1.
     counts: NDArray[np.int64] = sampler.choose(classes) + np.int64(math.floor(factor))
     return counts
 
@@ -189,6 +194,7 @@ class _Copies:
         names = tuple(map(str.__add__, repeated.names, suffixes))
         uids = tuple(map(str.__add__, repeated.uids, suffixes))
         if self._factor > 1:
+            # Only the names are used: `check` searches for one that two pods share.
             self._spool.add_pods([SpooledPod(name, 0, 0, 0, 0) for name in names])
         duration_ms = repeated.duration_ms
         copies = TracePods(names, uids, repeated.pod_class, creation_ms, ends_ms, duration_ms)

@@ -107,8 +107,8 @@ def _node_terms(facts: PodFacts) -> Iterator[Change]:
     for index, term in enumerate(terms):
         parts = [("expressions", each) for each in term.expressions]
         parts += [("fields", each) for each in term.fields]
-        # A term without requirements matches no node. Of several terms the others would remain, and
-        # they refused the node before.
+        # A term without requirements matches no node. If it is one of several terms, only the
+        # others could match then, and these have refused every node before.
         if len(parts) > 1 or len(terms) == 1:
             for name, each in parts:
                 edit = partial(_without_requirement, index, name, each)
@@ -120,8 +120,10 @@ def _node_terms(facts: PodFacts) -> Iterator[Change]:
 
 
 def _without_requirement(index: int, name: str, dropped: Requirement, facts: PodFacts) -> PodFacts:
-    """Return the facts without a requirement of the term at an index, and without an only term that
-    has none left. name: of the field of the term.
+    """Return the facts without a requirement of the term at an index.
+
+    If it is the only requirement of the only term, there is no required node affinity any more.
+    name: of the field of the term.
     """
     terms = facts.required_node_terms
     if terms is None:
@@ -185,7 +187,11 @@ def reduced(facts: PodFacts, resource: str, amount: int) -> PodFacts:
 
 
 def _reduced_claims(facts: PodFacts, resource: str, amount: int) -> tuple[PodClaim, ...]:
-    """Return the pod's claims; that for extended resources requests at most `amount` of one."""
+    """Return the pod's claims of devices with a smaller request of one extended resource.
+
+    The scheduler makes one claim for all extended resources of a pod that devices serve; this claim
+    is the one that changes.
+    """
     # Containers are reduced from the last one on: the first ones keep their amounts.
     unassigned, requests = amount, []
     for each in facts.extended_requests:

@@ -3,6 +3,8 @@
 All nodes are cordoned first. Then pods are evicted in rounds: in each round every pod whose budget
 still allows it, in the order of the nodes. The replacements of a round are scheduled together. A
 replacement that is placed counts as ready: its budget allows one more eviction in the next round.
+
+A `Pod` is a pair (identity, facts). The budgets are counted by `Allowances`.
 """
 
 from __future__ import annotations
@@ -91,6 +93,7 @@ class _Drain:
             return False
         self.rounds += 1
         node_of = {pod[0].uid: self._sandbox.node_of(pod[0].uid) for pod in evicted}
+        # Removes the pods and schedules a copy of each; `copy_of` has the UIDs of the copies.
         scheduled, copy_of = move(self._sandbox, evicted)
         self._preempted += scheduled.preempted
         for each in scheduled.preempted:
@@ -167,11 +170,11 @@ class _Drain:
         return tuple(
             DrainBudget(
                 name,
-                self._allowed[name],
-                pods[name],
-                evicted[name],
-                len(self._rounds_of.get(name, ())),
-                pods[name] - evicted[name],
+                allowed=self._allowed[name],
+                pods=pods[name],
+                evicted=evicted[name],
+                rounds=len(self._rounds_of.get(name, ())),
+                blocked=pods[name] - evicted[name],
             )
             for name in sorted(pods)
         )

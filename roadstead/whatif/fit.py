@@ -3,8 +3,9 @@
 A spec is a pod or workload that the user names; a round is `ratio` replicas of each. Replicas are
 submitted in batches of some rounds and decided by the scheduler. If a replica of a batch does not
 fit, the batch is removed, and one of half its size is tried, down to one round. So all counted
-rounds were placed together, and the next one was refused. For a single spec the replicas that were
-placed before the first refusal stay, as equal pods on an unchanged cluster are refused alike.
+rounds were placed together, and the next one was refused. For a single spec, the replicas that were
+placed before the first refusal are counted at once: all later ones would be refused, too, since
+they are equal and the cluster is unchanged.
 """
 
 from __future__ import annotations
@@ -111,6 +112,7 @@ def fit(
 def _without(inputs: RunInputs, question: FitQuestion) -> RunInputs:
     """Return the inputs without the pending pods of the workloads in question."""
     uids = {each.pod.identity.uid for each in question.specs}
+    # "" is the workload of pods without a controller.
     workloads = {each.pod.workload for each in question.specs} - {""}
     others = (
         (identity, facts)

@@ -8,9 +8,9 @@ scheduling is not monotone: one more node can change where all pods go.
 
 The search:
 1. A run without added nodes; then one with every shape at its cap (its maximum count, or the number
-   of pods without a node). If one more node of each shape would place a pod that is still pending
-   there, since other pods use the added nodes, too, the caps are doubled. Pods that are then still
-   pending are reported, not searched for.
+   of pods without a node). The caps may be too low, since other pods use the added nodes, too: if
+   one more node of each shape would place a pod that is still pending, the caps are doubled. Pods
+   that are pending with the last caps are reported, not searched for.
 2. For each shape: reduce the counts of all other shapes, the most expensive first, then its own. A
    count is reduced to the smallest that suffices, by doubling steps from an estimate and bisection.
 3. From the cheapest of these answers: exchange nodes of one shape for fewer or cheaper ones of
@@ -21,7 +21,7 @@ On a large cluster, steps 2 and 3 decide by trials on one copy of it, on which n
 removed again; a trial ends at the first pod that is refused. If a pod has volumes, whose claims
 would stay bound, complete runs are used from the start. With s shapes and a cap of n, step 2 needs
 at most s * s * (2 * log2(n) + 2) trials. `runs_max` bounds trials and runs together; when it is
-reached, the best answer proven so far is returned.
+reached, the best answer proven so far is returned. Nodes of a shape are numbered from 1.
 """
 
 from __future__ import annotations
@@ -120,9 +120,9 @@ class _GrowthSearch:
         return self._result_of(self._best, source, len(before.missing), is_minimal=is_minimal)
 
     def _sufficient_caps(self, caps: Counts) -> tuple[Counts, bool]:
-        """Return caps with which all pods are placed that more nodes can place.
+        """Return caps with which all pods are placed that more nodes can place, and True.
 
-        And whether this is known: the number of runs is bounded.
+        False if the number of runs ended the search: larger caps might place further pods.
         """
         while True:
             sandbox = self._new_sandbox(caps)
@@ -156,7 +156,7 @@ class _GrowthSearch:
                 self._trials = _Trials(self._inputs, self._plan, self._unplaceable)
                 self._search(caps, wanted)
                 by_trials, self._trials, self._best = self._best, None, caps
-                # From here on complete runs decide, which also keep the best answer.
+                # From here on complete runs decide; `_suffices` stores the cheapest answer.
                 if self._suffices(by_trials):
                     while any(self._suffices(each) for each in _removals(self._best)):
                         pass
@@ -263,7 +263,7 @@ class _GrowthSearch:
             pass
 
     def _estimate(self, counts: Counts, index: int, requested: Counter[str]) -> int:
-        """Return where the search of a count begins: the requests over the capacity of a node."""
+        """Return where the search of a count begins: nodes for what other shapes cannot hold."""
         least = 0
         for resource, amount in self._shapes[index].template.allocatable:
             others = sum(

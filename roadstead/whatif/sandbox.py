@@ -26,7 +26,7 @@ KERNEL_PODS = 1024
 """Number of pods from which loading the kernel pays, if it is compiled already."""
 
 COMPILED_PODS = 20_000
-"""Number of pods from which compiling it pays, which takes up to a minute."""
+"""Number of pods from which it pays to compile the kernel, which takes up to a minute."""
 
 BATCH_PODS = 512
 """Pods of one lease. Each refused pod is compared with all placements of its lease, so that a long
@@ -96,11 +96,12 @@ class Sandbox:
         self._compiled_kernel = CompiledKernel(None, DecisionCounts())
         # The kernel is loaded when this many pods have been submitted.
         self._pods_submitted, self._kernel_pods = 0, KERNEL_PODS
-        # Number of copies and of restored pods so far, each of which has it in its name or UID.
+        # Number of copies and restored pods so far; it makes the name or the UID of each unique.
         self._copies = 0
         self._now_s = 0.0
         self.max_pods = plan.settings.bounds.queue_max_pods
         self._run = LocalRun(single_scheduler_plan(plan), compiled_kernel=self._compiled_kernel)
+        # Claims of devices: those of copies, and those of removed pods until they are restored.
         self._claims = SandboxClaims(self._run, plan.cluster.devices.claims)
         # By UID; evicted pods remain, so that they can be restored.
         self._pods: dict[str, Pod] = {}
@@ -153,7 +154,8 @@ class Sandbox:
         nominated = [pod for pod in pods if pod[1].nominated_node_name]
         if nominated:
             nodes = [facts.nominated_node_name for _, facts in nominated]
-            self._run.cache.nominate(nominated, nodes, [False] * len(nominated))
+            preempts = [False] * len(nominated)
+            self._run.cache.nominate(nominated, nodes, preempts)
         if refused := self._run.submit(pods):
             problem = f"allows {self.max_pods:,} waiting pods, of {len(pods):,} that are submitted"
             self.remove(refused)

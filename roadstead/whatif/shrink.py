@@ -25,6 +25,7 @@ from roadstead.whatif.sandbox import OnProgress, Sandbox, ignore
 
 TRIALS_MAX: Final = 2_000
 _RULES: Final = EvictionRules(with_bare=True, with_local_storage=True)
+"""All pods must move (`why_not_evicted` is None) except those that end with their node."""
 
 
 def shrink(
@@ -84,7 +85,7 @@ class _EmptyingSearch:
         self.is_complete = True
 
     def by_use(self, names: Sequence[str]) -> list[str]:
-        """Sort nodes by the largest share of a resource that pods request, then by name."""
+        """Sort nodes by `_use_of`, then by name."""
         sandbox = self._sandbox
         use = {name: _use_of(sandbox.nodes[name], sandbox.pods_on(name)) for name in names}
         return sorted(names, key=lambda name: (use[name], name))
@@ -120,6 +121,7 @@ class _EmptyingSearch:
         ]
         nodes = [sandbox.nodes[name] for name in group]
         sandbox.change_nodes([cordoned(each) for each in nodes])
+        # `copies`: UID → UID of the copy that was scheduled in its place.
         scheduled, copies = move(sandbox, [pod for pod, _ in pods])
         if is_emptied(scheduled, {*self.gone, *group}):
             return True
@@ -136,8 +138,9 @@ class _EmptyingSearch:
 class _Proof:
     """Nodes emptied together on a fresh copy of the cluster.
 
-    pods: those that were moved. moved, daemons: by node, the number of pods that were moved, and of
-    those that end with it. is_complete: whether all were placed elsewhere, evicting no other pod.
+    pods: those that were moved. moved: by node, the number of pods that were moved. daemons: by
+    node, the number of pods that end with it, such as those of DaemonSets. is_complete: whether all
+    were placed elsewhere, evicting no other pod.
     """
 
     pods: tuple[Pod, ...]
@@ -176,7 +179,7 @@ def _prove(inputs: RunInputs, plan: RunPlan, gone: Sequence[str], runs: int) -> 
 
 
 def _use_of(node: NodeFacts, pods: Sequence[Pod]) -> float:
-    """Return the largest share of a resource that pods request which would have to move."""
+    """Return the largest share of a resource of the node, as requested by pods that must move."""
     requested: Counter[str] = Counter()
     for pod in pods:
         if _RULES.why_not_evicted(pod) is None:

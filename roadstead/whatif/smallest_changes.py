@@ -1,9 +1,10 @@
 """The smallest changes that admit a pod which the scheduler refuses, each proven by scheduling.
 
 A change admits a pod if the scheduler places the pod with it; admission by the API server is not
-meant. Order: fewer parts first; then tolerations, dropped restrictions, reduced requests,
-preemption; then the smaller reduction, or the fewer evicted pods; then the text. Pairs of changes
-are tried only if no single change but preemption admits the pod.
+meant. Its parts are the single changes in it, such as each toleration that it adds. Order: fewer
+parts first; then tolerations, dropped restrictions, reduced requests, preemption; then the smaller
+reduction, or the fewer evicted pods; then the text. Pairs of changes are tried only if no single
+change but preemption admits the pod.
 """
 
 from __future__ import annotations
@@ -63,7 +64,10 @@ def _order(change: AdmittingChange) -> tuple[int, list[int], float, int, str]:
 
 @dataclass(slots=True)
 class _ChangeSearch:
-    """Try changes of one pod. tried: number of tries so far, each of which schedules a copy."""
+    """Try changes of one pod. tried: number of tries so far, each of which schedules a copy.
+
+    The `text` of a reduction is only the name of its resource.
+    """
 
     sandbox: Sandbox
     pod: Pod
@@ -89,7 +93,10 @@ class _ChangeSearch:
                 yield admitting
 
     def preemption(self) -> Iterator[AdmittingChange]:
-        """Try to evict pods: with the pod's own priority, or else the smallest that suffices."""
+        """Try to evict pods: with the smallest priority that suffices.
+
+        A pod that may not preempt is first allowed to, with its own priority.
+        """
         facts = self.pod[1]
         is_disabled = facts.preemption_policy == "Never"
         if (

@@ -22,9 +22,10 @@ class DaemonSetCore(ControllerCore):
 
     A node has its pod until the pod has ended. By node: `_pods`, `_available`, `_leaving` (the pod
     terminates), `_wanted` (should run a pod), `_changed` (to check, in the order of the changes),
-    `_old` (the pod has an old template, in the order of creation), `_facts` of its pods with the
-    present template. `_node_of`: by the pod's ordinal. `_checks_all`: the next `sync` checks all
-    nodes. With the strategy OnDelete a rollout never finishes, as upstream.
+    `_old` (the pod has an old template, in the order of creation), `_facts` (those of the node's
+    pods with the present template, as one object). `_node_of`: by the pod's ordinal. `_checks_all`:
+    the next `sync` checks all nodes. With the strategy OnDelete a rollout never finishes, as
+    upstream.
     """
 
     def __init__(self, plan: ControllerPlan, seed: int) -> None:
@@ -125,7 +126,8 @@ class DaemonSetCore(ControllerCore):
         if node is None:
             # The removal of a node ends the pods on it; a pending pod would never fit anywhere.
             return pod.state is not LifeState.PENDING
-        # Less than `should_run`: a NoSchedule taint keeps new pods away, and deletes none.
+        # A weaker condition than `should_run`: a NoSchedule taint keeps new pods away, and deletes
+        # none.
         return may_continue(self._template_facts, node)
 
     def _new_pod(self, node: NodeFacts) -> NewPod:

@@ -77,7 +77,11 @@ class DeploymentCore(ReplicaSetsCore):
         return sum(each.replicas for each in self.sets.values())
 
     def _scale(self, replica_set: ReplicaSetState, replicas: int) -> None:
-        """Scale a set, and store the replicas of the Deployment in it."""
+        """Scale a set, and store the replicas of the Deployment in it.
+
+        As in upstream's annotations desired-replicas and max-replicas, from which `_was_rescaled`
+        and `proportional_sizes` read later how the Deployment has changed.
+        """
         replica_set.replicas = replicas
         replica_set.desired_replicas = self.replicas
         replica_set.max_replicas = self.replicas + self._bounds[0]

@@ -21,9 +21,9 @@ class StatefulSetCore(ControllerCore):
     replicas (upstream's word). `_old`: with a pod of another template than the wanted one, which
     does not terminate. `_available_below`: all wanted ordinals below it have an available pod.
 
-    Every new pod has the wanted template, also one below the position of a rollout: upstream's
-    newVersionedStatefulSetPod gives it the old one only below `partition`, which is 0 here. With
-    the strategy OnDelete a rollout never finishes (completeRollingUpdate).
+    Every new pod has the wanted template, though a rollout may not have reached its ordinal yet:
+    upstream's newVersionedStatefulSetPod uses the old template only for ordinals below `partition`,
+    which is 0 here. With the strategy OnDelete a rollout never finishes (completeRollingUpdate).
     """
 
     def __init__(self, plan: ControllerPlan, seed: int) -> None:

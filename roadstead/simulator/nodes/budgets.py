@@ -40,7 +40,7 @@ class _Budget:
 
     initial_pods: number of selected pods of the manifests that have an owner; each counts as one
     replica. is_unscaled: one of these owners is UNSCALED. current: the result of the last recount.
-    healthy: by UID.
+    healthy: by UID. A Share with `basis_points` is a percentage, without them a number (`count`).
     """
 
     plan: BudgetPlan
@@ -65,8 +65,8 @@ class _Budget:
         ):
             return min_available.count
         expected = self._expected(now_us)
-        # As upstream, only controllers with replicas have an expected number of pods. Without one,
-        # maxUnavailable and percentages allow no disruption.
+        # As upstream, only controllers with replicas have an expected number of pods. Where no such
+        # number is known, maxUnavailable and percentages allow no disruption.
         if not expected or (max_unavailable is None and min_available is None):
             return None
         if max_unavailable is not None:
@@ -159,7 +159,7 @@ class Budgets:
     def recount(
         self, now_us: int, *, with_replicas: bool = False
     ) -> tuple[DisruptionBudget, ...] | None:
-        """Return all budgets if one allows another number now, else None; all at the first call.
+        """Return all budgets if one allows another number now, or at the first call; else None.
 
         with_replicas: numbers of replicas may have changed, so that all are recounted.
         """

@@ -7,10 +7,12 @@ It is a component: it sees what happens, and returns commands such as PutNode fo
        └──► NodeHealth ────────────┘
     NoExecute taints, drains ──► Evictions ──► EndPod, SetBudgets
 
-A mark is a cordon or a taint that was added to a node, with its cause (`NodeMarks`). A pass is a
-check of all nodes by the node lifecycle controller (`NodeHealth`). No other component changes nodes
-that exist. A pod that is evicted from a node whose machine has stopped ends as LOST, others as
-EVICTED.
+A mark is a cordon or a taint that was added to a node, with its cause (`NodeMarks`): an occurrence
+("event", index of the event in the scenario, number of the occurrence from 0), a random failure
+("failure", index), or HEALTH. `NodeMarks` contains the nodes that are not being removed. A pass is
+a check of all nodes by the node lifecycle controller (`NodeHealth`). No other component changes
+nodes that exist. A pod that is evicted from a node whose machine has stopped ends as LOST, others
+as EVICTED.
 """
 
 from __future__ import annotations
@@ -176,8 +178,8 @@ class NodeLifecycle(Component):
         """Yield the commands that follow any change: plan the next pass, recount the budgets."""
         now_us = self._world.now_us
         at_us = self._health.next_us(now_us)
-        # A pass that is planned for an earlier time plans this one when it is made. NEVER_US is
-        # negative: then none is planned.
+        # If a pass is planned for an earlier time, this one is planned after it is made. NEVER_US
+        # is negative: no pass is planned.
         if at_us is not None and not 0 <= self._health_wakes_us <= at_us:
             self._health_wakes_us = at_us
             yield WakeAt(at_us, ("health",))

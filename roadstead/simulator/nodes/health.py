@@ -203,9 +203,8 @@ class NodeHealth:
         return min(times, default=None)
 
     def advance(self, now_us: int) -> list[TaintChange | ZoneChange]:
-        """Make the pass over the nodes if one is due now; return the changes.
-
-        Among them are the NoExecute taints that the rates of the zones allow now.
+        """Make the pass over the nodes if one is due now, and add the NoExecute taints that the
+        rates of the zones allow now; return the changes.
         """
         changes: list[TaintChange | ZoneChange] = []
         if not now_us % PASS_US and now_us > self._last_pass_us:
@@ -275,6 +274,7 @@ class NodeHealth:
         changed = [key for key, state in states.items() if zones[key].state is not state]
         for key, zone in self._zones.items():
             zone.state = states.get(key, ZoneState.NORMAL)
+            # As upstream, a zone whose counted nodes are gone begins anew when it gets others.
             if key not in states:
                 zone.rate = EvictionRate(self._timings.eviction_per_s)
         for key in changed:
