@@ -155,7 +155,9 @@ class ShadowBinder(PlainBinder):
         needs = self._gangs.missing(self, requests)
         for facts in (each.facts for each in requests if each.facts.pod_group is not None):
             if self._core._missing_members(facts) != needs.get(gang_of(facts), 0):
-                self._wrong(f"{gang_of(facts)} lacks {self._core._missing_members(facts)}, not {needs}")
+                self._wrong(
+                    f"{gang_of(facts)} lacks {self._core._missing_members(facts)}, not {needs}"
+                )
 
     def _contradicted(self, requests):
         """Tokens that name other requests than before, or twice within a batch."""
