@@ -197,7 +197,8 @@ class Chunk(NamedTuple):
 
     capacity, requested: float64[resource, position], copies of `RowArrays.allocatable` and
     `RowArrays.requested` for the resources in used_resources: bool[resource]. nonzero:
-    float64[2, position]. has_room: bool[position], for one more pod.
+    float64[2, position]. accepts_pods: bool[position], whether a row has
+    fewer pods than its limit.
     score, weights: float64[position], scratch. first_fraction, second_fraction: float64[position],
     scratch: (requested + the pod's request) / capacity of two resources, for
     NodeResourcesBalancedAllocation.
@@ -209,7 +210,7 @@ class Chunk(NamedTuple):
     capacity: F64
     requested: F64
     nonzero: F64
-    has_room: Bools
+    accepts_pods: Bools
     score: F64
     weights: F64
     first_fraction: F64

@@ -51,7 +51,7 @@ def _copy(table: RowArrays, rows: I64, chunk: Chunk) -> bool:
         chunk.nonzero[0, position] = table.nonzero[row, 0]
         chunk.nonzero[1, position] = table.nonzero[row, 1]
         largest = max(largest, table.nonzero[row, 0], table.nonzero[row, 1])
-        chunk.has_room[position] = table.pod_count[row] < table.pod_limit[row]
+        chunk.accepts_pods[position] = table.pod_count[row] < table.pod_limit[row]
     return largest < LARGEST
 
 

@@ -1,14 +1,18 @@
 """Compiled decisions of classes with spread constraints or inter-pod affinity.
 
 Other classes are decided in `compiled.py`. A placement changes all rows of a domain, so all cells
-(`Cells`) are evaluated for each pod, twice if scores are normalized; or all rows, if hardly two are
-equal or rows are sampled. The arithmetic is, operation for operation, that of
+(`Cells`) are evaluated for each pod, twice if scores are normalized. Rows are evaluated instead of
+cells if hardly two rows are equal or rows are sampled. The arithmetic is, operation for operation,
+that of
 `plugins/pod_topology_spread.py` and `plugins/inter_pod_affinity.py`. Both plugins are computed
 together, by types of counters (decision 43); their scores are in `compiled_counter_scores.py`.
 
-For counters, pod profiles and cells see `counter_arrays.py`. A unit is a row or, if cells are
-evaluated, a cell. cell_set: the cell set that is evaluated, NO_CELLS if rows are evaluated.
-all_domains, soft_domains: int32[slot, unit], as `domains` and `soft_domains` of `CounterArrays`.
+For counters, pod profiles and cells see `counter_arrays.py`. Types of counters: HARD and SOFT are
+spread constraints, HOST a soft one by hostname; AFFINITY and ANTI_AFFINITY are the class's own
+required terms, EXISTING_ANTI the anti-affinity of placed pods; SCORE is preferred terms.
+A unit is a row or, if cells are evaluated, a cell. cell_set: the cell set that is evaluated,
+NO_CELLS if rows are evaluated. all_domains, soft_domains: int32[slot, unit], as `domains` and
+`soft_domains` of `CounterArrays`; a slot is what `slot_of` returns for a counter.
 group: int32[unit], normalization group. is_scored: bool[unit], whether its rows are scored. units:
 the number of units; arrays of `CounterArrays` that are per row or cell are cut to it.
 """
@@ -69,7 +73,8 @@ def count_pod(
             if counters.masks[counters.counted_mask[counter], row]:
                 domain = counters.soft_domains[counters.key[counter], row]
                 at = counters.count_begin[counter] + domain
-                # One domain less has the lowest count; at 0, `_highest_allowed` finds it again.
+                # This domain no longer has the lowest count. When none is left that has it,
+                # `_highest_allowed` finds the new lowest count.
                 counters.lowest[counter, AT_LOWEST] -= (
                     counters.domain_exists[at]
                     and counters.counts[at] == counters.lowest[counter, LOWEST]
@@ -87,18 +92,19 @@ def count_pod(
 def _highest_allowed(counters: CounterArrays, counter: int) -> int:
     """Return the highest count with which a domain still accepts the pod, for a hard constraint."""
     lowest = counters.lowest[counter]
-    # `count_pod` subtracts each domain whose count grows: at 0, the lowest count has grown, too.
+    # AT_LOWEST is the number of domains with the lowest count. `count_pod` subtracts those whose
+    # count grows: at 0, the lowest count has grown, too.
     if lowest[AT_LOWEST] <= 0:
         lowest[LOWEST], lowest[AT_LOWEST], lowest[DOMAIN_COUNT] = NO_MINIMUM, 0, 0
-        at = counters.count_begin[counter]
-        for position in range(at, at + counters.count_size[counter]):
-            if counters.domain_exists[position]:
+        begin = counters.count_begin[counter]
+        for at in range(begin, begin + counters.count_size[counter]):
+            if counters.domain_exists[at]:
                 lowest[AT_LOWEST] = (
                     1
-                    if counters.counts[position] < lowest[LOWEST]
-                    else lowest[AT_LOWEST] + (counters.counts[position] == lowest[LOWEST])
+                    if counters.counts[at] < lowest[LOWEST]
+                    else lowest[AT_LOWEST] + (counters.counts[at] == lowest[LOWEST])
                 )
-                lowest[LOWEST] = min(lowest[LOWEST], counters.counts[position])
+                lowest[LOWEST] = min(lowest[LOWEST], counters.counts[at])
                 lowest[DOMAIN_COUNT] += 1
     minimum = lowest[LOWEST] if lowest[DOMAIN_COUNT] >= counters.min_domains[counter] else 0
     highest: int = counters.skew[counter] + minimum
@@ -116,9 +122,9 @@ def _is_first(counters: CounterArrays, counter_set: int) -> bool:
         return False
     for counter in range(counters.set_begin[counter_set], counters.set_begin[counter_set + 1]):
         if counters.kind[counter] == AFFINITY:
-            at = counters.count_begin[counter]
-            for position in range(at, at + counters.count_size[counter]):
-                if counters.counts[position] != 0:
+            begin = counters.count_begin[counter]
+            for at in range(begin, begin + counters.count_size[counter]):
+                if counters.counts[at] != 0:
                     return False
     return True
 
@@ -214,8 +220,8 @@ def _filter(
 ) -> None:
     """Compute which units fit, and which normalization groups have such units.
 
-    If no counter can reject rows and no rows are sampled, `_set_fits` has computed the former, and
-    `totals` has the latter.
+    If no counter can reject rows and no rows are sampled, the units that fit are those that
+    `_set_fits` found, and the groups are copied from `totals`.
     """
     counter_set = counters.set_of_class[c]
     if not (_may_reject(counters, counter_set) or pods.search_order.shape[0] > 0):
@@ -249,6 +255,7 @@ def _total_cells(
     for cell in range(size):
         counters.total[cell] = INFEASIBLE
         if counters.fits[cell]:
+            # 0: `top` is only an upper bound.
             if counters.cells.tied[c, cell] <= 0:
                 recompute_cell_top(table, counters.cells, totals, c, cell)
             counters.cells.total[cell] = counters.total[cell] = counters.cells.top[c, cell]

@@ -1,9 +1,10 @@
 """Compiled decisions by lists: the best rows of a class, found by workers.
 
 A list has the best rows in one state of the table, and a bound: the highest total of the other
-rows. Rows that changed since are evaluated twice: with their former amounts, to subtract them from
-the list's counts, and with their current amounts, to add them. If the best known row is not better
-than the bound, the list is not enough (NO_TOTALS): totals of all rows are computed.
+rows. Rows that changed since are evaluated twice: with their former amounts (`Lists.former_rows`),
+to subtract them from the list's counts, and with their current amounts, to add them. If the best
+known row is not better than the bound, the list is not enough (NO_TOTALS): totals of all rows are
+computed.
 """
 
 from __future__ import annotations
@@ -74,6 +75,8 @@ def decide_listed(
     c: int,
 ) -> tuple[int, int]:
     """Return DONE and the row for a pod of a class with a list; NO_TOTALS if it is not enough."""
+    # The first changed rows are those that the workers excluded from the lists: there is nothing to
+    # subtract for them, and they have no former amounts.
     index, count, excluded = (
         lists.list_of_class[c],
         lists.changed_counts[0],
@@ -88,13 +91,13 @@ def decide_listed(
     # The summary has the numbers of rows when the list was made. To get the current numbers,
     # subtract the changed rows by their former totals, and add them by their current ones.
     feasible, equal = summary[FEASIBLE], summary[TIED]
-    for position in range(count - excluded):
-        feasible -= former[position] != INFEASIBLE
-        equal -= former[position] == summary[HIGHEST]
+    for k in range(count - excluded):
+        feasible -= former[k] != INFEASIBLE
+        equal -= former[k] == summary[HIGHEST]
     highest = np.int64(INFEASIBLE)
-    for position in range(count):
-        feasible += current[position] != INFEASIBLE
-        highest = max(highest, current[position])
+    for k in range(count):
+        feasible += current[k] != INFEASIBLE
+        highest = max(highest, current[k])
     rows, listed = lists.rows[index], lists.totals[index]
     for k in range(rows.shape[0]):
         if rows[k] != END and lists.changed_index[rows[k]] < 0:
@@ -111,8 +114,8 @@ def decide_listed(
         )
         if highest != summary[HIGHEST] or not is_first:
             return NO_TOTALS, -1
-        for position in range(count):
-            equal += current[position] == highest
+        for k in range(count):
+            equal += current[k] == highest
         ties = equal
     pods.tied_best[pod], pods.feasible[pod] = ties, feasible
     pods.total[pod] = highest + summary[NORMALIZED]
@@ -123,9 +126,9 @@ def decide_listed(
 def _first(
     table: RowArrays, lists: Lists, pods: PodArrays, index: int, highest: int, pod: int
 ) -> tuple[int, int, np.uint64]:
-    """Return the first row, in tie-break order, with a total; how many have it; its rank.
+    """Among listed and changed rows, find those whose total is `highest`.
 
-    Rows are those listed or changed.
+    Returns the first one in tie-break order, their number, and the rank of the first one.
     """
     tie_hash, is_random = pods.tie_break_hashes[pod], pods.is_random[0]
     found, ties, best = np.int64(-1), np.int64(0), np.uint64(0)

@@ -4,8 +4,8 @@ A *counter* is a table of counts by topology domain: for one spread constraint, 
 key and one family of inter-pod affinity terms (as required anti-affinity of placed pods). A
 *counter set* is a list of counters, shared by all classes that have equal ones; a counter's number
 in it is its *slot*. A placed pod adds to counters according to its *pod profile*: namespace, labels
-and terms. Rows are *scored* by spread constraints if they have all their topology keys, where
-upstream requires that.
+and terms. A row is *scored* by soft spread constraints if it has the topology keys of all of them,
+or if upstream does not require the keys.
 """
 
 from __future__ import annotations
@@ -151,9 +151,9 @@ class TermCounter:
     """One table of counts by domain. counted_rows: rows whose pods are counted, None for all.
 
     kind: its type, such as HARD. key: the topology key. current: the counts when the kernel is
-    built, by topology value or by row (HOST). skew: of HARD, maxSkew without
-    the pod to place, if its constraint counts it; of SOFT and HOST, maxSkew - 1, which upstream
-    adds to the score. min_domains: of HARD.
+    built, by topology value or by row (HOST). skew: of HARD, maxSkew, or maxSkew - 1 if the
+    constraint also counts the pod to place; of SOFT and HOST, maxSkew - 1, which upstream adds to
+    the score. min_domains: of HARD.
     """
 
     kind: int
@@ -166,11 +166,12 @@ class TermCounter:
 
 @dataclass(slots=True)
 class ClassCounters:
-    """The counters that some classes share, of which `pod_class` is one. scored_rows: None for all.
+    """The counters that some classes share. pod_class: one of these classes.
 
-    matches_itself: whether its pods match their own required affinity. spread_weight,
-    affinity_weight: of the scores, 0 for no score. additions_of: one function
-    per plugin: class of a placed pod → what the pod adds, as (index in `counters`, amount).
+    scored_rows: None for all. matches_itself: whether pods of these classes match their own
+    required affinity. spread_weight, affinity_weight: of the scores, 0 for no score. additions_of:
+    one function per plugin: class of a placed pod → what the pod adds, as (index in `counters`,
+    amount).
     """
 
     pod_class: PodClass

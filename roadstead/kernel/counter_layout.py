@@ -30,7 +30,7 @@ def with_classes(counters: CounterArrays, evaluation_of: I64) -> CounterArrays:
     """Return counter sets by class from counter sets by shared evaluation.
 
     evaluation_of: int64[class], index of its shared evaluation. If `counters` were laid out for no
-    class, no class has counters.
+    evaluation, because there would be too many counts, no class has a counter set.
     """
     classes = len(evaluation_of)
     if len(counters.set_of_class):
@@ -144,15 +144,16 @@ class _Masks:
 
 
 def lay_out_counters(
-    classes: Sequence[Evaluation], table: NodeTable, static_index: Sequence[int], groups: int
+    evaluations: Sequence[Evaluation], table: NodeTable, static_index: Sequence[int], groups: int
 ) -> CounterArrays | None:
-    """Return the counters of classes, after PreFilter and PreScore; None for too many counts.
+    """Return the counters of evaluations after PreFilter and PreScore; None for too many counts.
 
-    static_index: the index of each class's static scores. groups: the maximum number of
+    Arrays by class have one entry per evaluation; `with_classes` gives them one per class.
+    static_index: the index of each evaluation's static scores. groups: the maximum number of
     normalization groups of a class.
     """
-    pods, profile_of = _distinct_profiles(classes)
-    sets, set_of_class = _distinct_sets(classes, pods)
+    pods, profile_of = _distinct_profiles(evaluations)
+    sets, set_of_class = _distinct_sets(evaluations, pods)
     weights = [(sets[index].spread_weight, sets[index].affinity_weight) for index in set_of_class]
     set_of_class = [index if sets[index].counters else -1 for index in set_of_class]
     rows = len(table)
@@ -197,8 +198,8 @@ def lay_out_counters(
         lowest=np.zeros((len(counters), 3), np.int64),
         matches_itself=np.array([each.matches_itself for each in sets], np.bool_),
         weights=np.array(weights, np.int64).reshape(-1, 2),
-        last_groups=np.zeros((len(classes), groups), np.bool_),
-        has_last_groups=np.zeros(len(classes), np.bool_),
+        last_groups=np.zeros((len(evaluations), groups), np.bool_),
+        has_last_groups=np.zeros(len(evaluations), np.bool_),
         additions=additions,
         fits=np.zeros(rows, np.bool_),
         group_feasible=np.zeros(groups, np.int64),
@@ -213,23 +214,24 @@ def lay_out_counters(
     )
 
 
-def _distinct_profiles(classes: Sequence[Evaluation]) -> tuple[list[PodClass], list[int]]:
-    """Return a pod of each pod profile, and the index of each class's profile."""
+def _distinct_profiles(evaluations: Sequence[Evaluation]) -> tuple[list[PodClass], list[int]]:
+    """Return a pod of each pod profile, and the index of each evaluation's pod profile."""
     found: dict[Hashable, tuple[int, PodClass]] = {}
     profile_of = [
-        found.setdefault(pod_profile_key(each.pod), (len(found), each.pod))[0] for each in classes
+        found.setdefault(pod_profile_key(each.pod), (len(found), each.pod))[0]
+        for each in evaluations
     ]
     return [pod for _, pod in found.values()], profile_of
 
 
 def _distinct_sets(
-    classes: Sequence[Evaluation], pods: Sequence[PodClass]
+    evaluations: Sequence[Evaluation], pods: Sequence[PodClass]
 ) -> tuple[list[ClassCounters], list[int]]:
-    """Return the distinct counter sets, and the index of each class's set."""
+    """Return the distinct counter sets, and the index of each evaluation's set."""
     index_of: dict[Hashable, int] = {}
     sets: list[ClassCounters] = []
     set_of_class = []
-    for each in classes:
+    for each in evaluations:
         index = index_of.setdefault(counter_set_key(each), len(sets))
         if index == len(sets):
             sets.append(counter_set_of(each, pods))
@@ -248,7 +250,7 @@ def _joined(arrays: Sequence[I64] | Sequence[Bools]) -> I64:
 
 
 def _additions(sets: Sequence[ClassCounters], pods: Sequence[PodClass]) -> tuple[I64, list[int]]:
-    """Return what pods of each profile add to all counters, and where a profile's part begins."""
+    """Return what pods of each pod profile add to all counters, and where its part begins."""
     additions: list[tuple[int, int]] = []
     starts = [0]
     for pod in pods:

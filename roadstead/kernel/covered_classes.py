@@ -37,7 +37,8 @@ HIGHEST_TOTAL = 2**30
 class KernelClass:
     """A pod class of a batch, after PreFilter and PreScore.
 
-    evaluation: of the class, or of another class of its shape, valid except for resource amounts.
+    evaluation: of the class, or of another class of its shape, from which it differs in resource
+    amounts only. pre_score: NO_PRE_SCORE if PreScore was not called, as no node is feasible.
     """
 
     evaluation: Evaluation
@@ -53,7 +54,8 @@ class KernelClass:
         """
         profile = self.evaluation.profile
         states = self.pre_filter.state, self.pre_score.state
-        # Plugins that prepare Score without PreScore: what they store may be about any node.
+        # Plugins that prepare Score without PreScore: what they store may be about any node. Those
+        # in `cross_node` declare that they read other nodes.
         only_preparing = (p for p in profile.preparing_score if not isinstance(p, PreScorePlugin))
         per_pod = filters_called_per_pod(self.evaluation)
         plugins = (p for p in (*profile.cross_node, *only_preparing) if p not in per_pod)
@@ -70,11 +72,12 @@ class KernelClass:
 
 @dataclass(frozen=True, slots=True)
 class SharedEvaluation:
-    """Data shared by covered classes with one evaluation. index: of the evaluation, in arrays.
+    """Data shared by covered classes with one evaluation.
 
-    first_class: one of these classes. state_version: its `Profile.state_version` when the kernel
-    was built. lowering: its plugins as data for compiled code. per_pod_filters: None if no filter
-    of the class is called before each of its pods.
+    index: the evaluation's, in arrays by evaluation. first_class: one of these classes.
+    state_version: version of what its plugins read outside the table, when the kernel was built.
+    lowering: its plugins as data for compiled code. per_pod_filters: None if no filter of the class
+    is called before each of its pods.
     """
 
     index: int
@@ -94,9 +97,10 @@ class CoveredClass(NamedTuple):
 
     @property
     def has_independent_rows(self) -> bool:
-        """Whether the total of a row depends only on the pod and this row; counters are ignored.
+        """Whether the total of a row depends only on the pod and this row.
 
-        So there must be one normalization group: all rows then have the same normalized score.
+        There must be a single normalization group, so that all rows have the same normalized score.
+        Counters are not considered here: the caller looks at them.
         """
         kernel_class = self.kernel_class
         depends_on_more = (
@@ -110,8 +114,8 @@ class CoveredClass(NamedTuple):
 class CoveredClasses:
     """The classes that are covered, and why others are not. covered, why_not: by signature.
 
-    static_scores: of covered classes; equal ones only once, unless not shares_static, then one for
-    each evaluation. evaluations: in order of `index`.
+    shares_static: whether equal static scores are stored once; else there is one entry for each
+    evaluation. static_scores: of covered classes. evaluations: in order of `index`.
     """
 
     def __init__(
@@ -147,6 +151,7 @@ class CoveredClasses:
         if each.pre_filter.status.is_success and each.pre_score is NO_PRE_SCORE:
             return "no node is feasible"
         try:
+            # The evaluation may be of another class of the shape: it gets this class's outcomes.
             evaluation.restart(each.pre_filter)
             evaluation.restart_scores(each.pre_score)
             if why := _why_not(evaluation):
@@ -171,7 +176,8 @@ class CoveredClasses:
     def _examine_per_pod(self, each: KernelClass) -> SharedEvaluation | str:
         """Do the same for a class with filters that are called before each of its pods.
 
-        Between pods only the rows that pass are updated, so that no other result may change.
+        Between pods only the rows that pass are updated. So the class is not covered if other
+        results could change: those that depend on other nodes, or on which rows are feasible.
         """
         evaluation = each.evaluation
         name = filters_called_per_pod(evaluation)[0].name

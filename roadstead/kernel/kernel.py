@@ -7,8 +7,8 @@
 
 A kernel covers some of the classes: those whose plugins it computes (`covered_classes`). The caller
 decides all other pods, and pods without a feasible row. c is the index of a covered class in all
-arrays (`arrays.py`). Rows with equal raw static scores are one normalization group: their
-normalized scores are equal. A position is the index of a row in the order of tie-breaks.
+arrays (`arrays.py`). The mirror is the copy of the table's amounts that compiled code reads and
+writes (`mirror`).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ BUILD_MAX = 64
 
 _NO_NODE = "no feasible node"
 _UNTIL_BATCH_ENDS = (_NO_NODE, OUT_OF_RANGE, INEXACT_AMOUNTS)
-"""Reasons in `_why_not` that hold until `begin_batch`, since placements only use up resources."""
+"""Reasons in `_why_not` that hold to the end of a batch, as placements only use up resources."""
 
 _STOP_REASONS = {RESULTS_CHANGED: "changed by a placement", NO_FEASIBLE_ROW: _NO_NODE}
 """By code that `decide_pods` returns: why it stopped before the last pod."""
@@ -137,7 +137,7 @@ class Kernel:
         return True
 
     def _write_passes(self, covered: CoveredClass, rows: Rows) -> None:
-        """Write which of some rows pass; as changed rows, their totals are computed again later."""
+        """Write which of some rows pass, and mark them as changed: their totals are out of date."""
         if not len(rows):
             return
         assert covered.shared.per_pod_filters is not None
@@ -146,7 +146,7 @@ class Kernel:
         self._totals.passes[index, positions] = covered.shared.per_pod_filters.passes[rows]
         if self._lists is not None:
             self._lists.drop()
-        self._changed.append(rows.tolist(), 0)
+        self._changed.append(rows.tolist(), placements=0)
 
     def why_not_sampled(self, signature: Hashable) -> str:
         """Return why a sampled search for a covered class is not possible here; "" if it is."""
@@ -365,7 +365,8 @@ class Kernel:
     def exclude(self, rows: Rows) -> None:
         """Make rows infeasible in a worker's kernel; call before totals are computed.
 
-        They changed since the state that the scheduler asks about; it evaluates them itself.
+        The rows changed since the state that the scheduler asks about: the scheduler evaluates
+        these rows itself.
         """
         if self._covered:
             self._totals.passes[:, self._mirror.row_arrays.position_of[rows]] = False

@@ -27,8 +27,9 @@ class PerPodFilters:
     """The filters, and the rows that pass.
 
     passes: bool[row], rows that pass these filters and the static ones. _passing_static: rows that
-    pass the static filters, which read only the node's own labels, taints and images. _positions:
-    for each filter, the number of its changes that `passes` includes.
+    pass the static filters, which read only the node's own labels, taints and images.
+    _last_changes: for each filter, the number of its last change that `passes` includes; a filter
+    numbers its changes.
     """
 
     def __init__(
@@ -40,17 +41,17 @@ class PerPodFilters:
         self._passing_static = passing_static
         # Version of the state that other extension points than Filter read. If it changes, calls of
         # these filters cannot update the results.
-        self._lasting_state = evaluation.profile.prefilter_state_version(evaluation.pod)
-        self._positions = [0] * len(self._plugins)
+        self._other_state = evaluation.profile.prefilter_state_version(evaluation.pod)
+        self._last_changes = [0] * len(self._plugins)
         self.passes: Bools = np.zeros(0, dtype=np.bool_)
 
     def call_all(self) -> bool:
-        """Call the filters for all rows; return whether that was possible without an error."""
-        _, positions = self._changed_rows()
+        """Call the filters for all rows; return False, with nothing changed, if one failed."""
+        _, last_changes = self._changed_rows()
         passes = self._passing(self._evaluation.table, self._passing_static.copy())
         if passes is None:
             return False
-        self.passes, self._positions = passes, positions
+        self.passes, self._last_changes = passes, last_changes
         return True
 
     def call_again(self) -> Rows | None:
@@ -60,16 +61,16 @@ class PerPodFilters:
         changed.
         """
         pod, profile, before = self._evaluation.pod, self._evaluation.profile, self.passes
-        if profile.prefilter_state_version(pod) != self._lasting_state:
+        if profile.prefilter_state_version(pod) != self._other_state:
             return None
-        candidates, positions = self._changed_rows()
+        candidates, last_changes = self._changed_rows()
         if candidates is None:
             return np.flatnonzero(before != self.passes) if self.call_all() else None
         rows = self._changed_of(candidates)
         if rows is not None:
             # Only rows whose result changed are here, so each new result is the opposite.
             self.passes[rows] = ~before[rows]
-            self._positions = positions
+            self._last_changes = last_changes
         return rows
 
     def _changed_of(self, candidates: list[int]) -> Rows | None:
@@ -99,19 +100,22 @@ class PerPodFilters:
         return passes
 
     def _changed_rows(self) -> tuple[list[int] | None, list[int]]:
-        """Return the rows whose result may differ from `passes` (None: all), and new positions."""
+        """Return the rows whose result may differ from `passes`, and new `_last_changes`.
+
+        None for rows: any may differ.
+        """
         table = self._evaluation.table
-        positions: list[int] = []
+        last_changes: list[int] = []
         candidates: list[int] | None = []
-        for plugin, start in zip(self._plugins, self._positions, strict=True):
-            rows, position = plugin.changed_rows(table, start)
-            positions.append(position)
+        for plugin, known in zip(self._plugins, self._last_changes, strict=True):
+            rows, last_change = plugin.changed_rows(table, known)
+            last_changes.append(last_change)
             if rows is None or candidates is None:
                 candidates = None
             else:
                 # Mostly there is one such filter, so the rows are not copied.
                 candidates = [*{*candidates, *rows}] if candidates else rows
-        return candidates, positions
+        return candidates, last_changes
 
     def _passing(self, table: Table, passes: Bools) -> Bools | None:
         """Return which rows of a table pass all filters; None after an error.

@@ -26,8 +26,8 @@ MAX_GROUPS = 4096
 """Maximum number of groups of a class; the kernel does not cover a class with more."""
 
 MAX_COMPARED = 1 << 20
-"""Maximum of rows times groups that are compared for changed rows; with more, all static scores are
-computed again."""
+"""Maximum of changed rows times groups to find the groups of these rows; with more, the static
+scores of all rows are computed again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +36,9 @@ class StaticScores:
 
     passes: bool[row]. sums: int32[row], sum of weight * score of plugins that do not normalize.
     group: int32[row]. raw: int64[normalizing plugin, group], the raw scores of a group's rows.
-    normalizing: these plugins, without those that PreScore skipped. They are stored because an
-    evaluation that is filtered again during a batch, and finds no row, no longer knows them.
+    normalizing: these plugins, without those that PreScore skipped. They are stored because the
+    evaluation may be filtered again during a batch; if it then finds no feasible row, it has no
+    PreScore outcome that says which plugins are skipped.
     """
 
     passes: Bools
@@ -49,6 +50,7 @@ class StaticScores:
 
 def key_of(evaluation: Evaluation) -> Hashable:
     """Return a key that is equal for classes with the same static scores."""
+    # The first result is the codes by row; the second one, which filter rejected the row.
     parts: list[Hashable] = [(evaluation.static_results()[0] == PASSED).tobytes()]
     for index, each in _static_plugins(evaluation.profile, evaluation.score_state):
         raw = evaluation.raw_of_all_rows(index).tobytes()
@@ -89,12 +91,13 @@ class StaticRows:
 def static_scores_of_rows(
     evaluation: Evaluation, state: CycleState, static: StaticScores, rows: Rows
 ) -> StaticRows | None:
-    """Return the static scores of some rows; None if all must be computed again.
+    """Return the static scores of some rows; None if those of all rows must be computed again.
 
-    They must if a row is in none of the groups, or a plugin fails. The evaluation is up to date.
+    This is so if a row is in none of the groups, or a plugin fails. The evaluation is up to date.
     state: of PreScore. static: the scores of the class when its groups were formed.
     """
     groups = static.raw.shape[1]
+    # Result of the static filters by row: PASSED (0) or k for `statuses[k - 1]`.
     codes = evaluation.static_results()[0][rows]
     statuses = [evaluation.statuses[code - 1] for code in np.unique(codes[codes > 0]).tolist()]
     if any(each.code is Code.ERROR for each in statuses) or groups * len(rows) > MAX_COMPARED:

@@ -2,6 +2,11 @@
 
 The arithmetic is in `compiled_<plugin>`, operation for operation that of the NumPy plugin: change
 both together. Tests compare them.
+
+A chunk is up to CHUNK rows at consecutive positions, across buckets: to compute the totals of all
+rows, their amounts are copied chunk by chunk as float64 (`arrays.Chunk`). c: the class. out:
+int32[index in rows], the totals of the given rows, or INFEASIBLE. requests[k]: column 0 is the
+resource, END after the last one; the amount is in column 1 or, in `fit.scored_requests`, 2.
 """
 
 from __future__ import annotations
@@ -35,17 +40,17 @@ LARGEST = FLOAT_BOUND // 100
 def evaluate(
     table: RowArrays, class_arrays: ClassArrays, totals: Totals, c: int, rows: I64, out: I32
 ) -> None:
-    """Compute totals of some rows without normalized scores, or INFEASIBLE: int32[row of rows]."""
+    """Write the totals of some rows to out, without the scores that need normalization."""
     passes, static = (
         totals.passes[class_arrays.static_index[c]],
         totals.static[class_arrays.static_index[c]],
     )
     requests, wanted = class_arrays.fit.filtered_requests[c], class_arrays.ports.requested[c]
-    for position in range(rows.shape[0]):
-        row = rows[position]
-        at = table.position_of[row]
-        fits = passes[at] and has_room(table, requests, row) and has_ports(table, wanted, row)
-        out[position] = static[at] if fits else INFEASIBLE
+    for index in range(rows.shape[0]):
+        row = rows[index]
+        position = table.position_of[row]
+        fits = passes[position] and has_room(table, requests, row) and has_ports(table, wanted, row)
+        out[index] = static[position] if fits else INFEASIBLE
     if class_arrays.fit.score[c, 0] != OFF:
         add_fit(table, class_arrays.fit, c, rows, out)
     if class_arrays.balanced.weight[c] >= 0:
@@ -64,10 +69,10 @@ def evaluate_chunk(
     is_exact: bool,
     out: I32,
 ) -> None:
-    """Compute the same as `evaluate` for a chunk from position `start` on.
+    """Write the same as `evaluate` for the rows of a chunk, whose first row is at position `start`.
 
-    is_exact: whether float64 is exact for its amounts and requests. Otherwise, and for scores that
-    have no loop over chunks, rows are computed one by one with integers.
+    is_exact: whether float64 is exact for the chunk's amounts and the class's requests. If not, all
+    is computed row by row with integers; so are always the scores without a function for chunks.
     """
     if not is_exact:
         evaluate(table, class_arrays, totals, c, rows, out)
@@ -76,10 +81,8 @@ def evaluate_chunk(
         totals.passes[class_arrays.static_index[c], start:],
         totals.static[class_arrays.static_index[c], start:],
     )
-    for position in range(rows.shape[0]):
-        out[position] = (
-            static[position] if chunk.has_room[position] & passes[position] else INFEASIBLE
-        )
+    for index in range(rows.shape[0]):
+        out[index] = static[index] if chunk.accepts_pods[index] & passes[index] else INFEASIBLE
     refuse_fit_in_chunk(class_arrays.fit.filtered_requests[c], chunk, out)
     refuse_ports_in_chunk(table, class_arrays.ports.requested[c], rows, out)
     strategy = class_arrays.fit.score[c, 0]
@@ -89,7 +92,7 @@ def evaluate_chunk(
         add_fit_in_chunk(class_arrays.fit, c, chunk, out)
     if class_arrays.balanced.weight[c] >= 0:
         requests = class_arrays.balanced.scored_requests[c]
-        # The loop over chunks has the formula for at most two resources.
+        # The function for chunks has the formula for at most two resources.
         if requests.shape[0] <= 2 or requests[2, 0] == END:
             add_balanced_in_chunk(class_arrays.balanced, c, chunk, out)
         else:
@@ -98,7 +101,10 @@ def evaluate_chunk(
 
 @internal
 def mark_used_resources(class_arrays: ClassArrays, classes: I64, chunk: Chunk) -> None:
-    """Mark the resources that some classes use; others, perhaps thousands, are not copied."""
+    """Mark the resources that some classes request; only their amounts are copied to the chunk.
+
+    There may be thousands of other resources.
+    """
     for c in classes:
         for requests in (
             class_arrays.fit.filtered_requests[c],

@@ -69,7 +69,8 @@ class ClassArrays(NamedTuple):
     fit, balanced, ports: of NodeResourcesFit, NodeResourcesBalancedAllocation and NodePorts.
     placed_requests: int64[class, k, 2], (resource, amount) that a placed pod adds to its row's
     `requested`. nonzero: int64[class, 2], what it adds to `nonzero`. affects: bool[placed class,
-    class], see `affected_by`. static_index, evaluation_index: int64[class], index of its static
+    class], whether a placed pod may change the other class's totals on other nodes in a way that
+    the kernel does not compute. static_index, evaluation_index: int64[class], index of its static
     scores, and of its shared evaluation (`covered_classes.SharedEvaluation`).
     """
 
@@ -126,7 +127,8 @@ def replace_amounts(
 ) -> bool:
     """Write the amounts of another class of the same shape in place of class c.
 
-    Returns False, with nothing changed, if its lists are too long for the arrays.
+    Returns False, with nothing changed, if the new class requests more resources than the arrays
+    have space for.
     """
     lists: tuple[tuple[I64, Sequence[tuple[int, ...]]], ...] = (
         (class_arrays.fit.filtered_requests[c], lowering.fit.filtered_requests(pod)),
@@ -148,6 +150,8 @@ def replace_amounts(
 def counter_set_key(evaluation: Evaluation) -> Hashable:
     """Return a key that is equal for classes with the same counters."""
     facts = evaluation.pod.facts
+    # `sign` returns what a plugin reads of a pod; `cross_node` are the plugins that read other
+    # nodes.
     plugin_keys = tuple(
         plugin.sign(facts) for plugin in evaluation.profile.cross_node if is_counted(plugin)
     )
