@@ -27,7 +27,7 @@ _Entry = tuple[int, int, str]
 """(arrival number, ticket, name)."""
 
 DEAD_ENTRIES_MAX = 64
-"""Maximum number of dead entries that are not worth a pass over all entries."""
+"""Up to this many dead entries are left where they are: a pass over all entries costs more."""
 
 FEW_ITEMS = 4
 """Fewer items are added one by one: preparing a bulk operation would take longer."""

@@ -9,6 +9,8 @@ google/cluster-scheduler-simulator): a decision takes t_job + t_task · tasks; t
 type receive jobs in turn; a job is abandoned if no task is placed after 100 attempts, or not all
 after 1,000. Initially the cell is filled to `load` with tasks that do not end.
 Additions to Omega: `batch` jobs may be decided on one view, and a view may be `staleness_s` old.
+
+`tasks` in arguments and events are placed tasks of one job: int64[tasks], the machine of each.
 """
 
 from __future__ import annotations
@@ -57,7 +59,10 @@ class OmegaModel:
 
     job_s, task_s: decision time of batch schedulers; service_job_s, service_task_s: of service
     schedulers; the defaults are the paper's (section 4). batch_rate, service_rate: factors of the
-    arrival rates.
+    arrival rates. load: see above. conflicts: a task conflicts if it no longer fits on its machine
+    (`fit`), or if any task was placed there since the view was read (`version`). transaction:
+    commit the tasks without a conflict (`incremental`), or all or none. placement: a key of
+    `PLACEMENTS`. sample: number of machines scored for a task; 0 for all.
     """
 
     machines: int = 10_000
@@ -81,7 +86,7 @@ class OmegaModel:
 
     @property
     def score(self) -> Score:
-        """The score that the placement maximizes; for first-fit, only regret is measured by it."""
+        """The score that the placement maximizes; for first-fit, it is used for regret alone."""
         return most_allocated if self.placement == "pack" else least_allocated
 
     def place(self) -> Place:
@@ -121,7 +126,10 @@ class _Arrival:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _End:
-    """The end of the tasks of one transaction; all of them have equal durations."""
+    """The end of the tasks of one transaction, which all have the same duration.
+
+    request: int64[resources], of each task.
+    """
 
     tasks: Ints
     request: Ints

@@ -35,6 +35,10 @@ DRAW_ROUNDS: Final = 4
 EXTRA_TOLERANCE: Final = 1.0 / 256
 """Tolerance of the number of extra slots, as a fraction of the tasks of a gap."""
 
+STEPS: Final = 20
+"""Steps into which a gap is divided, for any number of partitions. In each, all schedulers pick at
+the same time; losers of a slot may pick again in the next one."""
+
 
 class Slots:
     """Slots with scores, idle or busy, in contiguous partitions.
@@ -51,7 +55,11 @@ class Slots:
         random: np.random.Generator,
         between_partitions: float = 0.0,
     ) -> None:
-        """Draw the scores. between_partitions: as `PolicyModel.variance_between_partitions`."""
+        """Draw the scores.
+
+        between_partitions: share of the variance that is between partitions; with 1, all slots of a
+        partition have the same score.
+        """
         self.busy = np.zeros(count, dtype=np.bool_)
         self.bounds = np.linspace(0, count, partitions + 1).astype(np.int64)
         own = random.normal(0.0, np.sqrt(variance * (1.0 - between_partitions)), count)
@@ -92,7 +100,8 @@ class Slots:
         self, seen_busy: Flags, part: slice, count: int, random: np.random.Generator
     ) -> Ints:
         """Draw from all slots of a part, and drop busy and repeated ones; may find too few."""
-        # Cumulative weights: a uniform point between its ends falls to each slot by its weight.
+        # A uniform point between the ends of the cumulative weights is in the interval of a slot
+        # with a probability proportional to the slot's weight.
         cumulative = self._cumulative_weights[part.start : part.stop + 1]
         low, high = cumulative[0], cumulative[-1]
         last = part.stop - part.start - 1
@@ -104,7 +113,7 @@ class Slots:
             indices = np.searchsorted(cumulative, points, side="right") - 1
             drawn = part.start + np.minimum(indices, last)
             drawn = np.concatenate((found, drawn[~seen_busy[drawn]]))
-            # Of a slot that is drawn repeatedly, only the first draw counts.
+            # Of a slot that is drawn repeatedly, only the first draw counts: that with rank 0.
             found = drawn[rank_among_equals(drawn) == 0]
             if len(found) >= count:
                 break
@@ -115,7 +124,8 @@ class Slots:
     ) -> Ints:
         """Pick from a list of the idle slots, by weight without replacement.
 
-        The smallest of exponential times with the weights as rates are such a sample, in order.
+        Each slot gets an exponential time whose rate is its weight. The slots with the smallest
+        times, in this order, are distributed as such a sample.
         """
         idle = part.start + np.flatnonzero(~seen_busy[part])
         times = random.exponential(size=len(idle)) / np.exp(self.score[idle])
@@ -126,7 +136,7 @@ class Slots:
 
 @dataclass(frozen=True, slots=True)
 class GapModel:
-    """One sync gap: its tasks are divided evenly among schedulers, and must find idle slots in it.
+    """One sync gap: its tasks are divided evenly among schedulers, to be placed within the gap.
 
     tasks_per_s: of all schedulers. capacity_per_s: maximum attempts of one scheduler. partitions: 1
     for StateSync. look: "fresh" picks from the most recently refreshed partition, then from older
@@ -186,12 +196,9 @@ def fill_gap(model: GapModel, slots: int, seed: int) -> tuple[int, int]:
     return placed, conflicts
 
 
-STEPS: Final = 20
-"""Steps of a gap, for any number of partitions. Losers of a slot may pick again a step later."""
-
-
 def refreshed(scheduler: int, step: int, schedulers: int, partitions: int) -> list[int]:
     """The partitions that are refreshed for a scheduler in a step: none, one or several."""
+    # The number of refreshes before the step and at its end, rounded up.
     first, end = (-(-each * partitions // STEPS) for each in (step, step + 1))
     return [
         partition_of_refresh(scheduler, number, schedulers, partitions)
@@ -262,10 +269,11 @@ def assign_slots(
 
 
 def extra_slots(model: GapModel, seed: int) -> dict[str, float]:
-    """The number of idle slots beyond one per task with which all tasks of a gap find a slot.
+    """Search the number of idle slots that a gap needs to place all its tasks, by bisection.
 
-    Figures: extra_slots, extra_share (of the tasks of a gap), conflict_fraction (conflicts per
-    placed task, with that number), feasible (0 if ten slots for each task are too few).
+    Returns extra_slots (needed slots minus tasks), extra_share (the same per task),
+    conflict_fraction (conflicts per placed task, with the needed slots), feasible (0 if ten slots
+    for each task are too few).
     """
     tasks = model.tasks
     low, high = tasks, 10 * tasks

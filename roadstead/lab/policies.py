@@ -1,12 +1,13 @@
 """Policies of partitioned schedulers over time: which partition to try first, at what staleness.
 
 After Feng et al., "Partitioned Synchronization" (USENIX ATC 2021), as module `parsync`. A sync gap
-is the time in which each scheduler's view of every slot is refreshed once. A scheduler picks from
-the partition that was refreshed last (latency-first), from the one with the best mean score of idle
-slots in its view (quality-first), or from the first while its tasks wait longer than a bound and
-from the second otherwise (adaptive). The baseline, state-sync, picks from all slots as they were
-when the gap began. Load changes by phases: at a load of 0.8, tasks arrive so often that, with
-`task_mean_s` each, they keep 80% of the slots busy.
+is the time in which each scheduler's view of every slot is refreshed once; it has STEPS steps. A
+scheduler tries first the partition that was refreshed last (latency-first), or the one with the
+best mean quality of idle slots in its view (quality-first); adaptive does as latency-first while
+tasks wait longer than a bound, and else as quality-first. The quality of a slot is the rank of its
+score, from 0 to 1. The baseline, state-sync, picks from all slots as they were when the gap began.
+Load changes by phases: at a load of 0.8, tasks arrive so often that, with `task_mean_s` each, they
+keep 80% of the slots busy.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ PHASES: Final = (0.5, 0.8, 0.95, 0.8, 0.5)
 class PolicyModel:
     """A run over phases of load; by default the paper's comparison.
 
-    sync_gap_s: see above. capacity_per_s: attempts of one scheduler. variance: of slots' scores.
+    sync_gap_s: see above. capacity_per_s: maximum attempts of one scheduler. variance: of slots'
+    scores.
     variance_between_partitions: 0 if all partitions have the same mix of scores, 1 if all slots of
     a partition have the same score. adaptive_wait_s: how long tasks may wait before `adaptive`
     prefers fresh partitions. Task durations are uniform between 0.2 and 1.8 of the mean.
@@ -64,7 +66,10 @@ class PolicyModel:
 
 @dataclass(slots=True)
 class _Phase:
-    """Sums over one phase. used: busy slots, over all steps. left: tasks that wait at the end."""
+    """Sums over one phase. used: the busy slots of each step, added up.
+
+    waited_s, quality: of placed tasks and of their slots. left: tasks that wait at the end.
+    """
 
     placed: int = 0
     conflicts: int = 0

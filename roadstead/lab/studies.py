@@ -1,9 +1,9 @@
 """Studies: functions that a sweep can run, with their parameters, bounds and metrics.
 
-A study is a function of parameters and a seed. The engine `model` has the studies of this module,
-whose words (cell, slot, sync gap) are explained in `omega`, `parsync` and `policies`. The study of
-the product's own actors is `product_study` in `roadstead/cli/stress_product.py`, its runs are in
-`roadstead/api/product_runs.py`.
+A study is a function of parameters and a seed. The studies of this module are of models, which
+`roadstead stress --engine model` runs; `omega`, `parsync` and `policies` explain the parameters.
+The study of the product's own actors is `product_study` in `roadstead/cli/stress_product.py`, its
+runs are in `roadstead/api/product_runs.py`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ Run: TypeAlias = Callable[[Values, int], Metrics]
 class Parameter:
     """A parameter of a study: its default, and its choices or bounds.
 
-    text: a singular noun for titles of plots, followed by a unit or a remark in brackets.
+    text: a singular noun for titles of plots, followed by a unit or a remark in brackets. low,
+    high: not used with choices.
     """
 
     name: str
@@ -235,7 +236,7 @@ def model_runs(shared: Mapping[str, Plain]) -> RunTask:
     shared: `study`. A task has `values` and `seed`; its result is the metrics.
     """
     run = MODEL_STUDIES[str(shared["study"])].run
-    assert run is not None, "a model runs in this package"
+    assert run is not None, "only the product's study has no function"
 
     def run_task(task: Mapping[str, Plain]) -> Plain:
         values, seed = task["values"], task["seed"]

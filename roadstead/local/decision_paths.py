@@ -6,8 +6,9 @@ path is the reference path: the plugins decide. With the kernel it is pod by pod
 runs of pods (`+runs`). Tests compare the paths, also with recorded decisions of kube-scheduler
 (`scripts/parity.py`).
 
-As upstream, the rows that changed are snapshotted before each pod (`roadstead.nodes.snapshots`).
-The time of a snapshot is `NodeTable.arrived`, the number of nodes that were added until then.
+As upstream, the rows that changed are snapshotted before each pod (`roadstead.nodes.snapshots`):
+only then is a row's data about other nodes renewed, that is, how many of them have its images. The
+time of a snapshot is `NodeTable.arrived`, the number of nodes that were added until then.
 """
 
 from __future__ import annotations
@@ -54,8 +55,9 @@ BATCHES = "batches"
 
 WITH_KERNEL = "+kernel"
 IN_RUNS = "+runs"
-"""Suffixes of a path's name: the kernel decides the pods that it covers, one by one with all best
-nodes named, or as many at once as it can, without these names."""
+"""Suffixes of a path's name: the kernel decides the pods that it covers. With `+kernel` it decides
+them one by one, and decisions name all best nodes; with `+runs` as many at once as it can, and
+decisions name only the chosen node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +116,9 @@ class DecisionPath(Protocol):
     def explain(self, pod: PodInCycle) -> Explanation: ...
 
     def decide(self, pods: Sequence[PodInCycle]) -> list[Decision]:
-        """Decide and place pods from the first on, at least one; call again for the others.
+        """Decide and place the first pods, at least one of them; call again for the others.
 
-        Raises UnsupportedError, and changes nothing, if it can decide none.
+        Raises UnsupportedError, and changes nothing, if the first one cannot be decided.
         """
 
     def profile(self, scheduler_name: str) -> Profile: ...
@@ -211,8 +213,7 @@ class BatchPath(PlainPath):
     def decide(self, pods: Sequence[PodInCycle]) -> list[Decision]:
         """Decide one batch, up to a pod that ends it, such as one without a feasible node."""
         table = self.table
-        # As upstream, before each pod: a row's data about other nodes (how many of them have its
-        # images) is renewed only if the row changed since the last snapshot.
+        # This renews only rows that changed since the last snapshot.
         take_snapshot(table, table.arrived)
         pods = self._batch_builder.next_batch(pods)
         batch = self._batch_builder.begin(pods)
@@ -220,7 +221,8 @@ class BatchPath(PlainPath):
             # Extenders are called here, before Score.
             batch = self._batch_builder.searched(batch.run())
         elif isinstance(batch, ContinuingBatch):
-            # Such a batch decides over all nodes; only for it lists of the best rows are useful.
+            # Such a batch decides over all nodes, without sampling or extenders. Other batches do
+            # not use lists of the best rows.
             self._use_lists(batch, pods)
         decisions: list[Decision] = []
         # Decisions of the kernel that are not returned yet, in reverse order.
@@ -231,8 +233,8 @@ class BatchPath(PlainPath):
                 run = batch.decide_by_kernel(pods[len(decisions) :])[::-1]
                 # The kernel places pods on its own arrays; `flush` adds them to the table.
                 batch.flush()
-                # All pods of the run are placed already, but for snapshots the row of each changes
-                # only at its turn.
+                # The table has all pods of the run already. The next snapshot must not renew their
+                # rows yet: each row counts as changed when the decision of its pod is returned.
                 count_as_unchanged(table, _nodes_of(run))
             decision = run.pop() if run else batch.decide(pod)
             if decision is None:
@@ -242,8 +244,8 @@ class BatchPath(PlainPath):
             if decision.node_name is not None:
                 count_as_changed(table, decision.node_name)
             if decision.node_name is None or is_behind(table, decision.node_name, table.arrived):
-                # The next snapshot renews this row, which changes scores of images. The kernel made
-                # the later decisions of its run without this change.
+                # The next snapshot will renew this row, which changes scores of images. The kernel
+                # has made the later decisions of its run with the old scores: undo them.
                 self._undo(run, decision.node_name)
                 break
         # The next batch is shorter if this one ended early.

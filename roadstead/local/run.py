@@ -70,9 +70,9 @@ class LocalRun:
 
     journal: records the binder's commits; by default nothing is recorded. compiled_kernel: None
     for decisions by the plugins alone. caller_of: returns the caller of an extender, by default
-    over HTTP. failures: reports of attempts that failed. has_leased: the last `step` leased pods.
-    binder, state: in place of those of the plan. on_report: called with every report to the queue,
-    before it is applied.
+    over HTTP. binder, state: used in place of new ones that the plan describes. on_report: called
+    with every report to the queue, before it is applied. failures: reports of attempts that failed.
+    has_leased: whether the last `step` leased pods.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class LocalRun:
         changes = [NodeChange(nodes_before.get(each.name), each) for each in new_nodes]
         self.binder.add_nodes(node_list)
         self.cache.add_nodes(node_list)
-        self._drive_queue(self.queue.observe(changes, (), (), self.now_s))
+        self._drive_queue(self.queue.observe(changes, left=(), changed=(), now_s=self.now_s))
 
     def remove_nodes(self, names: Sequence[str]) -> None:
         """Remove nodes; their pods remain bound to them."""
@@ -130,7 +130,7 @@ class LocalRun:
         self.binder.remove_nodes(names)
         # The pods of these nodes, which no longer block other pods.
         gone = self.cache.remove_nodes(names)
-        self._drive_queue(self.queue.observe(changes, gone, (), self.now_s))
+        self._drive_queue(self.queue.observe(changes, gone, changed=(), now_s=self.now_s))
 
     def add_running(self, pods: Sequence[Pod], nodes: Sequence[str]) -> None:
         """Add pods that already run, each on its node."""
@@ -173,7 +173,7 @@ class LocalRun:
 
     def observe_gone(self, pods: Sequence[Pod], now_s: float) -> None:
         """Requeue waiting pods that may be helped by pods that left their nodes."""
-        self._drive_queue(self.queue.observe((), pods, (), now_s))
+        self._drive_queue(self.queue.observe(nodes=(), left=pods, changed=(), now_s=now_s))
 
     # Scheduling.
 
@@ -242,10 +242,12 @@ class LocalRun:
                 self.catch_up()
                 return self._compiled_kernel
             case CatchUp():
-                # The cache's changes are applied at once: what is not confirmed was refused.
+                # The table has all changes of the cache already. So the cache has refused the
+                # placements that it has not confirmed.
                 self.nodes.tentative.undo_unconfirmed()
             case WaitUntil(at_s):
                 self.advance(at_s)
+        # The answer to CatchUp and WaitUntil; that to other needs, such as Phase, is ignored.
         return self.now_s
 
     def _answer_of_queue(self, need: RequestLease | RenewLeases | ReportPods) -> object:
@@ -289,7 +291,9 @@ class LocalRun:
                 need.forget, need.sent_to_binder, need.confirm, need.row_versions, self.now_s
             )
             if gone:
-                self._drive_queue(self.queue.observe((), gone, (), self.now_s))
+                self._drive_queue(
+                    self.queue.observe(nodes=(), left=gone, changed=(), now_s=self.now_s)
+                )
         else:
             pods = [(identity_of(n.uid, n.key), n.facts) for n in need.nominations]
             nodes = [n.node_name for n in need.nominations]
@@ -297,7 +301,8 @@ class LocalRun:
             self.cache.deallocate((n.deallocates, n.uid) for n in need.nominations)
             self.cache.nominate(pods, nodes, preempts, need.evicted)
         storage = self.state.volumes.changes_since(need.known_changes)
-        # seq: the change that the table must reach before the answer is used. It has all changes.
+        # seq: the number of the cache's change that the table must reach before the answer is used;
+        # 0, as this table has all changes.
         return CacheAnswer(refused, seq=0, volumes=bound, storage=storage)
 
     def _bind(self, need: BindPods) -> BindAnswers:
@@ -319,7 +324,7 @@ class LocalRun:
         return drive(steps, self._nominate)
 
     def _nominate(self, need: SendNominations) -> float:
-        self.cache.nominate(need.pods, need.nodes, [False] * len(need.pods))
+        self.cache.nominate(need.pods, need.nodes, preempts=[False] * len(need.pods))
         return self.now_s
 
 

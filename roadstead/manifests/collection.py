@@ -63,7 +63,7 @@ ObjectKey = tuple[str, str, str]
 
 TERMINAL_PHASES = ("Succeeded", "Failed")
 TEMPLATE_MARKER = b"{{"
-"""Start of an expression of Helm's templates: a text with it that is no YAML is a template."""
+"""Start of an expression of Helm's templates. A text that has it and is no YAML is a template."""
 
 _LIST_DEPTH_MAX = 10
 """Lists within lists: kubectl writes none; the bound is for the recursion that reads them."""
@@ -150,7 +150,8 @@ def read_manifests(
         InputError: a path cannot be read, a text or an object is wrong, or an object occurs twice.
     """
     collector = _ManifestCollector(is_strict=is_strict)
-    # The objects stay until the run ends: no garbage collection searches them, now or later.
+    # The objects stay until the run ends. So garbage collection is paused, and these objects are
+    # "frozen" (gc.freeze): later collections do not search them either.
     with gc_paused(freezes=True):
         for source, text in read_texts(paths, stdin=stdin):
             if on_text is not None:

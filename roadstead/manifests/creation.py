@@ -47,7 +47,8 @@ class RefusedObject:
 class CreatedObjects:
     """All objects that exist after admission.
 
-    notes: which rules of the cluster were applied, and which were not checked.
+    notes: which rules (limit ranges, quotas, …) changed or counted objects, and which rules were
+    not applied.
     """
 
     pods: tuple[Pod, ...]
@@ -74,7 +75,10 @@ def create(
 
 
 class _Creation:
-    """One admission. _claims: volume claims that exist, by namespace and name."""
+    """One admission. _claims: volume claims that exist, by namespace and name.
+
+    _applied: counts the objects that a rule changed or counted, for the notes.
+    """
 
     def __init__(self, cluster: Manifests) -> None:
         applied = AppliedDefaults()
@@ -117,7 +121,10 @@ class _Creation:
         )
 
     def _admitted_device_claims(self) -> DeviceClaims:
-        """Refuse claims and templates whose namespace does not allow the requested admin access."""
+        """Refuse claims and templates whose namespace does not allow the requested admin access.
+
+        A stored template is not refused, but claims from it may be.
+        """
         admin, cluster = AdminAccess(self._cluster.namespaces), self._cluster
         admitted = [claim for claim in cluster.resource_claims if not admin.refuses(claim)]
         templates = cluster.resource_claim_templates

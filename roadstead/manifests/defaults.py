@@ -1,7 +1,9 @@
 """Defaults that the API server sets in a raw manifest.
 
 Upstream: pkg/apis/core/v1/defaults.go (1.34) and plugin/pkg/admission/defaulttolerationseconds.
-Objects from an API server have all of them already; setting them again changes nothing.
+Objects from an API server have all of them already; setting them again changes nothing. Pods of one
+template share parts such as containers, for which a default is computed once
+(`cached_by_identity`).
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ SYSTEM_PRIORITIES = {
     "system-node-critical": 2_000_001_000,
 }
 MILLI = -3
-"""The scale to which amounts are rounded up: thousandths (SetDefaults_ResourceList)."""
+"""Amounts are rounded up to multiples of 10**MILLI: thousandths (SetDefaults_ResourceList)."""
 
 DEFAULT_TOLERATION_S = 300
 """Time for which a pod tolerates a node that is not ready or not reachable."""

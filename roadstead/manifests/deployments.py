@@ -39,9 +39,9 @@ from roadstead.protocol.objects import (
 )
 
 _START_CHARS: Final = 128
-"""Number of first characters of a deployment's name that the names of its replica sets have too.
+"""The name of a replica set begins with at least so many characters of its deployment's name.
 
-`joined_name` never cuts so much: the hash that it appends has at most 63 characters.
+`joined_name` cuts the deployment's name only to make space for the hash, at most 63 characters.
 """
 
 
@@ -108,8 +108,8 @@ def _comparable(template: PodTemplate) -> tuple[object, object]:
 class _Orphans:
     """Counts of pods by deployment, for deployments whose replica sets the manifests lack.
 
-    A pod names its replica set. The replica set's name is the deployment's name, cut if it is long,
-    and the hash of the template, which the pod has as a label.
+    A pod names its replica set. The replica set's name is the deployment's name, cut if it is too
+    long, a dash, and the hash of the template. The pod has this hash as the label TEMPLATE_HASH.
     """
 
     def __init__(self, pods: Iterable[Pod]) -> None:

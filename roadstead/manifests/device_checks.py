@@ -92,7 +92,7 @@ def device_problem(obj: ApiObject) -> FieldProblem | None:
 
 
 def _below(path: Path, problems: Iterable[FieldProblem]) -> Iterator[FieldProblem]:
-    """Yield problems of the value at a path, with the path before their fields."""
+    """Yield problems of the value at `path`: put `path` before each problem's field."""
     for problem in problems:
         yield problem.below(*path)
 

@@ -44,15 +44,15 @@ from roadstead.protocol.objects import (
 )
 
 PODS_MAX = 20_000_000
-"""Pods of all workloads, to refuse a mistyped number of replicas before it fills the memory."""
+"""Maximum pods of all workloads: a mistyped number of replicas must not fill the memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expansion:
     """Objects that the controllers create, defaults filled in.
 
-    owner_of: key of each created replica set, job and claim → key of its workload.
-    notes: messages for the user.
+    owner_of: (kind, namespace, name) of each created replica set, job and claim → that of the
+    workload that owns it. notes: messages for the user.
     """
 
     pods: tuple[Pod, ...]

@@ -37,7 +37,10 @@ Rule = Callable[[str, str, Quantity, Amounts, Amounts], str]
 
 @dataclass(frozen=True, slots=True)
 class _Range:
-    """A limit range. key: namespace/name. requests, limits: defaults of containers without them."""
+    """A limit range. key: namespace/name.
+
+    requests, limits: resource → default amount, for containers that do not name the resource.
+    """
 
     key: str
     items: Sequence[LimitRangeItem]
@@ -56,10 +59,11 @@ class LimitRanges:
             items = each.spec.limits
             limit_range = _Range(f"{namespace}/{each.metadata.name}", items, *_defaults(items))
             self._ranges.setdefault(namespace, []).append(limit_range)
-        # Caches by ids; their values also contain the objects, so that the ids are not reused.
-        # By containers and limit range: the containers with defaults.
+        # Caches by ids of objects. The values also contain these objects, so that Python does not
+        # reuse the ids.
+        # (id of a pod's containers, key of a limit range) → the containers with defaults.
         self._changed: dict[tuple[int, str], tuple[object, tuple[Container, ...]]] = {}
-        # By namespace and ids of fields of a pod's spec: the problem.
+        # (namespace, ids of fields of a pod's spec) → the problem, "" for none.
         self._checked: dict[tuple[object, ...], tuple[object, str]] = {}
 
     def defaulted(self, spec: PodSpec, namespace: str, key: str) -> PodSpec:

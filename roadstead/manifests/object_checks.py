@@ -1,7 +1,9 @@
 """The API server's validation of names, labels and amounts.
 
-Names end up in files and on terminals, so that accepted names have no path parts and no control
-characters. Lists and maps that many objects share, such as containers, are checked once.
+Names are written to files and terminals, so accepted names have no path parts and no control
+characters. Lists and maps that many objects share, such as containers, are checked once
+(`cached_by_identity`). The field of a problem is relative to the checked value, "" for the value
+itself; the caller puts the path before it (`FieldProblem.below`).
 
 Upstream: apimachinery/pkg/api/validation/objectmeta.go (ValidateObjectMeta) and
 pkg/apis/core/validation/validation.go.
@@ -58,7 +60,7 @@ _NAME_RULES: Mapping[str, Callable[[str], RuleTexts]] = {
 """Rules of the kinds whose names are not subdomains."""
 
 _NAME_MAX_CHARS = {"CronJob": 52, "Job": 63, "StatefulSet": 52}
-"""Longest names of the kinds whose pods have a label with this name and a suffix."""
+"""Maximum length of the names of kinds whose pods get a label made of this name and a suffix."""
 
 _INTEGER_RESOURCES = frozenset({"pods"})
 """Resources that are counted in whole units, as extended ones are."""
@@ -67,7 +69,7 @@ _LARGEST = Quantity(2**63 - 1)
 _LARGEST_CPU = Quantity(2**63 - 1, -3)
 """The largest amounts that an int64 holds, in whole units or, for cpu, in thousandths."""
 _ALWAYS_VALID_BELOW = 2**53
-"""Whole amounts below this, as most are, are valid for any resource and need no other check."""
+"""Integers below this are valid amounts of any resource. Most amounts are: they need no more checks."""
 
 
 DEVICE_KINDS = frozenset(

@@ -36,7 +36,7 @@ _POD_RESOURCES = frozenset(
     )
 )
 _CLAIM_RESOURCES = ("persistentvolumeclaims", "requests.storage")
-# Between the name of a storage class and a resource of its claims.
+# In a quota's resource for one storage class: CLASS.storageclass.storage.k8s.io/requests.storage.
 _BY_CLASS = ".storageclass.storage.k8s.io/"
 MUST_BE_NAMED = frozenset(
     f"{prefix}{name}" for prefix in ("", REQUESTS, LIMITS) for name in ("cpu", "memory")
@@ -48,11 +48,11 @@ _ONE = Quantity(1)
 
 @dataclass(frozen=True, slots=True)
 class PodUsage:
-    """Usage of pods that share their containers, pod-level resources and overhead.
+    """Usage of pods with the same containers, pod-level resources and overhead.
 
-    amounts: by resource, as quotas name it. containers: the name of each, and the resources that it
-    names, as quotas name them; None if the pod has pod-level resources, so that its containers need
-    not name any.
+    amounts: by resource, as quotas name it. containers: (name, resources of its requests and limits
+    as quotas name them); None if the pod has pod-level resources, so that its containers need not
+    name any.
     """
 
     amounts: Amounts
@@ -61,7 +61,7 @@ class PodUsage:
 
 
 class PodUsages:
-    """Cache of usage: pods that share their containers share the result."""
+    """Cache of usage: it is computed once for pods whose spec has the same objects."""
 
     def __init__(self) -> None:
         # By ids of fields of a pod's spec; the values contain the fields, so that no id is reused.
@@ -83,7 +83,7 @@ def pod_resources(names: Iterable[str]) -> Iterator[str]:
     """Yield those of a quota's resources that pods use (MatchingResources)."""
     pages = (HUGE_PAGES_PREFIX, f"{REQUESTS}{HUGE_PAGES_PREFIX}")
     for name in names:
-        # Extended resources are not native: they have a domain of another owner than Kubernetes.
+        # An extended resource is not native: its name has a domain that is not Kubernetes'.
         is_native = "/" not in name or NATIVE_DOMAIN in name
         if (
             name in _POD_RESOURCES

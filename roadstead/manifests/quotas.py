@@ -117,7 +117,7 @@ class Quotas:
             return
         # (POD or CLAIM, namespace).
         with_objects: set[tuple[str, str]] = set()
-        # With None, the usage of the pod is computed.
+        # (pod, its usage; None if it is still to be computed).
         stored = (*((each, None) for each in pods), *((each, _FINISHED_USAGE) for each in finished))
         for pod, amounts in stored:
             namespace = pod.metadata.namespace or DEFAULT_NAMESPACE

@@ -1,8 +1,8 @@
 """Fields of objects that Kubernetes 1.34 does not have: mostly misspelled.
 
-The API server drops such fields, with a warning unless strict validation is requested. Checked are
-the parts that decide where a pod is placed: specs of workloads and pods down to selectors, affinity
-and tolerations, budgets, quotas and limit ranges, and the specs of devices and of their claims.
+The API server drops such fields, with a warning unless strict validation is requested. This module
+checks the parts that decide where a pod is placed: specs of workloads and pods down to selectors,
+affinity and tolerations, budgets, quotas and limit ranges, and specs of devices and their claims.
 Upstream: staging/src/k8s.io/api/{core,apps,batch,policy,resource}/v1/types.go.
 """
 
@@ -96,7 +96,11 @@ Fields = Mapping[str, str]
 
 
 def _fields(unchecked: str = "", **typed: str) -> dict[str, str]:
-    """Return the fields of a type. unchecked: names of fields below which nothing is checked."""
+    """Return the fields of a type.
+
+    unchecked: names, separated by spaces, of fields below which nothing is checked. typed: other
+    fields, and the type of each one's value (a key of `TYPES`).
+    """
     return dict.fromkeys(unchecked.split(), "") | typed
 
 
