@@ -2,7 +2,7 @@
 
 Cache and binder both use it; only it changes their node store. A change returns `Delta`s, numbered
 without gaps, from which a copy of the store can be kept in another process. `add_nodes` and
-`bulk_place` count the numbers, but return no deltas.
+`bulk_place` use up numbers, but return no deltas.
 
 A pod may be placed on an unknown node (its event was received first, or the node was removed before
 its pods). Such pods are not counted until the node is added. Upstream keeps an imaginary
@@ -177,11 +177,11 @@ class Placements:
         deltas = [self._delta(DeltaKind.ADD_NODE, facts.name, node=facts)]
         if self.uncounted:
             placed = self._pods_on(facts.name)
-            deltas += [self._count(facts.name, uid, pod) for uid, pod in placed]
+            deltas += [self._count_pod(facts.name, uid, pod) for uid, pod in placed]
         return deltas + self._nominated_to(facts.name, DeltaKind.NOMINATE)
 
     def are_unknown(self, nodes: NodeList) -> bool:
-        """Whether all these nodes are new and distinct, without uncounted pods or nominations."""
+        """Whether the nodes are new and distinct, and no pod is placed on or nominated to one."""
         names = set(nodes.names)
         if len(names) != len(nodes) or not self.nodes.keys().isdisjoint(names):
             return False
@@ -208,7 +208,7 @@ class Placements:
     def remove_node(self, name: str) -> list[Delta]:
         """Remove a known node; its pods stay placed on it, but are no longer counted."""
         deltas = self._nominated_to(name, DeltaKind.WITHDRAW)
-        deltas += [self._uncount(name, uid, pod) for uid, pod in self._pods_on(name)]
+        deltas += [self._uncount_pod(name, uid, pod) for uid, pod in self._pods_on(name)]
         self.store.remove_node(name)
         return [*deltas, self._delta(DeltaKind.REMOVE_NODE, name)]
 
@@ -221,7 +221,7 @@ class Placements:
             self.store.add_pod(node_name, facts)
         deltas = self.withdraw(uid)
         if is_counted:
-            deltas.append(self._counted(node_name, uid, facts))
+            deltas.append(self._delta_of_counted(node_name, uid, facts))
         self._pods.add(uid, node_name)
         self._facts_of[uid] = facts
         return deltas
@@ -310,7 +310,7 @@ class Placements:
     def remove_pod(self, uid: str) -> list[Delta]:
         """Remove a placed pod from its node."""
         node_name, facts = self._pods.pop(uid), self._facts_of.pop(uid)
-        return [self._uncount(node_name, uid, facts)] if node_name in self.nodes else []
+        return [self._uncount_pod(node_name, uid, facts)] if node_name in self.nodes else []
 
     def replace(self, uid: str, node_name: str, facts: PodFacts) -> list[Delta]:
         """Change the facts or the node of a placed pod; no delta if both are equal."""
@@ -368,17 +368,17 @@ class Placements:
             if name == node_name
         ]
 
-    def _count(self, node_name: str, uid: str, facts: PodFacts) -> Delta:
-        """Count a pod on a known node; return the delta."""
+    def _count_pod(self, node_name: str, uid: str, facts: PodFacts) -> Delta:
+        """Count a placed pod on a known node, in the store too; return the delta."""
         self.store.add_pod(node_name, facts)
-        return self._counted(node_name, uid, facts)
+        return self._delta_of_counted(node_name, uid, facts)
 
-    def _counted(self, node_name: str, uid: str, facts: PodFacts) -> Delta:
-        """Return the delta of a pod that the store has counted."""
+    def _delta_of_counted(self, node_name: str, uid: str, facts: PodFacts) -> Delta:
+        """Count a pod that the store has counted already; return the delta."""
         self.counted += 1
         return self._delta(DeltaKind.ADD_POD, node_name, uid, facts)
 
-    def _uncount(self, node_name: str, uid: str, facts: PodFacts) -> Delta:
+    def _uncount_pod(self, node_name: str, uid: str, facts: PodFacts) -> Delta:
         self.store.remove_pod(node_name, facts)
         self.counted -= 1
         return self._delta(DeltaKind.REMOVE_POD, node_name, uid, facts)

@@ -7,8 +7,9 @@ cannot be interrupted: it is stuck, and its process ends. The process of an acto
 in one process ends with an error that names plugin and pod.
 
 A `Mark` writes the current call to a file that outlives the process, so that the next process
-of the same actor knows which plugin call ended the one before. It counts a strike for the plugin; a
-plugin with too many strikes is no longer called (`framework.plugin_calls`).
+of the same actor knows which plugin call ended the one before. The next process counts a *strike*
+for the plugin: a failure of this kind. A plugin with too many strikes is no longer called
+(`framework.plugin_calls`).
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ def _raise_in(thread: int) -> None:
 def watched(deadline_s: float, kept: str = "") -> Iterator[None]:
     """Watch the plugins of a single-process run inside the block; a stuck call ends the process.
 
-    kept: sentence for the message: which part of the run's work is kept.
+    kept: a sentence for the error message on what the run has saved; "" for none.
     """
     watch = PluginWatch(deadline_s, lambda call: end_process(call, kept))
     watch.start()
@@ -159,7 +160,7 @@ class Mark:
     def begin(self, calls: PluginCalls, process: str) -> None:
         """Count a strike for each call that ended an earlier process.
 
-        Then mark the calls of this process. process: its name, for the reason of a strike.
+        From then on, mark the calls of this process. process: its name, for the reason of a strike.
         """
         ended = self._path.with_suffix(_ENDED)
         if call := call_at_exit(self._path):
@@ -176,7 +177,7 @@ class Mark:
             # A first byte of 0 means that no call is marked.
             self._map[0:1] = b"\0"
             return
-        text = json.dumps((call.plugin, call.point, call.pod_class)).encode()
+        text = json.dumps((call.plugin, call.point, call.facts_digest)).encode()
         # Write the first byte last, so that no incomplete mark is read.
         self._map[1:] = text[1:].ljust(_MARK_BYTES - 1, b"\0")
         self._map[0:1] = text[:1]

@@ -61,7 +61,7 @@ class PluginCall:
     interrupt_has_arrived: bool = False
 
     @property
-    def pod_class(self) -> str:
+    def facts_digest(self) -> str:
         """A digest of the pod's facts, equal in all processes; "" without facts."""
         if self.facts is None:
             return ""
@@ -124,12 +124,15 @@ class PluginCalls:
                 return
             call.is_interrupted = True
             # Before the interrupt, because the thread may start its next call immediately after it.
-            self.strike(call.plugin, call.pod_class, f"did not return within {self.limit_s:g} s")
+            self.strike(call.plugin, call.facts_digest, f"did not return within {self.limit_s:g} s")
             interrupt(call.thread)
 
-    def strike(self, plugin: str, pod_class: str, why: str) -> None:
-        """Count a strike: a plugin was interrupted, or ended its process, with a pod class."""
-        self._strikes[plugin, pod_class] += 1
+    def strike(self, plugin: str, facts_digest: str, why: str) -> None:
+        """Count a strike: a plugin was interrupted, or ended its process, with a pod.
+
+        facts_digest: of the pod's facts, as in `PluginCall`.
+        """
+        self._strikes[plugin, facts_digest] += 1
         self._why[plugin] = why
 
     def forget(self) -> None:
@@ -141,7 +144,7 @@ class PluginCalls:
         why = self._why.get(call.plugin)
         if why is None:
             return
-        if self._strikes[call.plugin, call.pod_class] >= MAX_FOR_CLASS:
+        if self._strikes[call.plugin, call.facts_digest] >= MAX_FOR_CLASS:
             raise PluginSuspendedError(f"is not called for such pods any more: it {why}")
         if self._strikes.total() >= MAX_IN_PROCESS:
             raise PluginSuspendedError(f"is not called any more: it {why}")

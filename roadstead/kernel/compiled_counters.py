@@ -3,9 +3,9 @@
 Other classes are decided in `compiled.py`. A placement changes all rows of a domain, so all cells
 (`Cells`) are evaluated for each pod, twice if scores are normalized. Rows are evaluated instead of
 cells if hardly two rows are equal or rows are sampled. The arithmetic is, operation for operation,
-that of
-`plugins/pod_topology_spread.py` and `plugins/inter_pod_affinity.py`. Both plugins are computed
-together, by types of counters (decision 43); their scores are in `compiled_counter_scores.py`.
+that of `plugins/pod_topology_spread.py` and `plugins/inter_pod_affinity.py`. Both plugins are
+computed together, by types of counters (decision 43); their scores are in
+`compiled_counter_scores.py`.
 
 For counters, pod profiles and cells see `counter_arrays.py`. Types of counters: HARD and SOFT are
 spread constraints, HOST a soft one by hostname; AFFINITY and ANTI_AFFINITY are the class's own

@@ -69,7 +69,7 @@ _LARGEST = Quantity(2**63 - 1)
 _LARGEST_CPU = Quantity(2**63 - 1, -3)
 """The largest amounts that an int64 holds, in whole units or, for cpu, in thousandths."""
 _ALWAYS_VALID_BELOW = 2**53
-"""Integers below this are valid amounts of any resource. Most amounts are: they need no more checks."""
+"""Integers below this, as most amounts are, are valid for any resource: no more checks."""
 
 
 DEVICE_KINDS = frozenset(

@@ -52,7 +52,8 @@ class Columns:
     zone, taint_set, image_set, port_set: int32[capacity], codes of the interners zones, taint_sets,
         image_sets, port_sets. labels: column by label key, see `label`.
     arrival: int64[capacity], position of the node in the order of arrival in the cluster.
-    facts: per row, the node or its class (see `node`). pods: number of pods of each class.
+    facts: per row, the node's facts, or facts that many nodes share, without a name (`node` adds
+        it). pods: per row, number of pods of each class.
     name_hash: uint64[capacity]. The hashes of the rows from `_hashed` on are computed on next use.
     version: int64[capacity], the table's version after the row's last change. facts_version:
         int64[capacity], after the last change of its node's facts (not pods). node_version: after
@@ -133,7 +134,7 @@ class Columns:
         self._hashed = len(hashes)
 
     def node(self, row: int) -> NodeFacts:
-        """Return the node of a row."""
+        """Return the facts of a row's node, with its name."""
         facts = self.facts[row]
         return facts if facts.name else named_node(facts, self.names[row])
 
@@ -177,6 +178,7 @@ class Columns:
         column = self.labels.get(key)
         if column is None:
             column = self.labels[key] = LabelColumn(self.capacity)
+        # Labels whose value is the node's own name, as the hostname, get codes only now.
         column.encode_own_names(self.names)
         return column
 

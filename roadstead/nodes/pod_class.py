@@ -18,7 +18,7 @@ CPU, MEMORY, EPHEMERAL_STORAGE = 0, 1, 2
 """Codes of the resources that every process interns first (`STANDARD_RESOURCES`)."""
 
 LARGE_REQUEST = 1 << 50
-"""Sums over 8,000 pods on a node fit an int64 up to this amount; above it, they may wrap around."""
+"""Up to this amount, the sum over 8,000 pods on a node fits an int64; above, it may wrap around."""
 
 _CodeOf = Callable[[str], int]
 """Returns the code of a resource name."""
@@ -67,9 +67,9 @@ class PodClass:
     index: number of the class in its `PodClasses`, in order of first use.
     facts: those of the pods. A class with device claims has one pod: facts.claims_as is its UID and
         name, by which the claims name their owner and consumer.
-    shape: code of all facts but the requested amounts, of which only whether they are 0 counts.
-    effect_shape: code of the same facts without the device claims, of which only whether there are
-        any counts. Placed pods of one effect shape can change the same other pods' results
+    shape: code of the facts; of a requested amount, the code depends only on whether it is 0.
+    effect_shape: the same code without the device claims: it depends only on whether there are any.
+        When pods of one effect shape are placed, the same other pods' results may change
         (`Profile.effect_key`).
     request_of: requested amount by resource, of the resources that nodes count.
     coded_requests: (code of a resource, amount) for each of `request_of`, without zero amounts.
@@ -159,8 +159,8 @@ class PodClasses:
     def pod_class(self, facts: PodFacts) -> PodClass:
         """Return the one PodClass of these facts.
 
-        Fast for the object from which the class was made. An equal object is compared with the last
-        facts or else hashed, each time.
+        The lookup is by identity for the object from which the class was made. Another, equal
+        object is compared with the facts of the last call, or else hashed.
         """
         known = self._by_id.get(id(facts))
         if known is not None and known.facts is facts:

@@ -45,8 +45,8 @@ class NodeTable(Table):
     added node, which is the number of nodes ever added if the table has all nodes. tree: the nodes
     by zone, for the order of node search. residents: the pods on nodes, by UID. nominations: number
     of nominated pods by node. In copies of rows, tree, residents and nominations are empty.
-    ports_as_set: of a port, the table records whether it is in use, as upstream's NodeInfo, not by
-    how many pods. _row_of: row by node name.
+    ports_as_set: the table records only whether a port is in use, as upstream's NodeInfo, and not
+    how many pods use it. _row_of: row by node name.
     """
 
     __slots__ = (
@@ -241,7 +241,7 @@ class NodeTable(Table):
         columns.taint_set[row] = columns.taint_sets.code(facts.taints)
         columns.image_set[row] = columns.image_sets.code(facts.images)
         for key, value in facts.labels:
-            # `label` would assign codes to all nodes' own names, which perhaps no selector reads.
+            # Not always `label`: it would store each node's own name, perhaps needlessly.
             column = columns.labels.get(key) or columns.label(key)
             column.codes[row] = column.values.code(value)
         self._change_row(row)

@@ -123,6 +123,7 @@ class Table:
 
     @property
     def image_sets(self) -> list[tuple[tuple[str, int], ...]]:
+        """Sets of (image name, size in bytes)."""
         return self.columns.image_sets.values
 
     @property

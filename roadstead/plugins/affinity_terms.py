@@ -58,9 +58,10 @@ class Term:
     def merged(self, labels_of: LabelsByNamespace) -> Term:
         """Return the term of a pod to be placed, with the namespaces that it selects added.
 
-        They are those that its namespaceSelector selects now. The merged term also keeps the
-        selector, and is matched as if namespaces had no labels ({}). So, as upstream since 1.34, a
-        selector that is satisfied without any label (NotIn, DoesNotExist) selects every namespace.
+        Added are the namespaces that the namespaceSelector selects now. The returned term keeps the
+        selector, and callers match it with `{}` for the labels of namespaces. So, as upstream since
+        1.34, a selector that is satisfied without any label (NotIn, DoesNotExist) selects every
+        namespace.
         """
         selector = self.namespace_selector
         if selector is None:
@@ -73,7 +74,8 @@ class Term:
 class Terms:
     """The terms of a pod, in four groups.
 
-    A group with an invalid term is empty. error: the first error of each such group, joined.
+    If any term of a group is invalid, the group is empty. error: the first error of each such
+    group, joined; "" if all terms are valid.
     """
 
     affinity: tuple[Term, ...] = ()
@@ -147,7 +149,7 @@ def matches_all(terms: Sequence[Term], pod: PodClass) -> bool:
 class WaitingTerms:
     """The required terms of a rejected pod, for its queueing hints.
 
-    Raises HintError if a term does not parse.
+    Raises HintError, with which a hint fails, if a term does not parse.
     """
 
     __slots__ = ("affinity", "anti_affinity")

@@ -1,9 +1,9 @@
 """The CSI volumes attached to each node, updated when pods are added and removed.
 
-Each row has the volumes of its pods and of VolumeAttachments; a volume that several pods share is
-counted once. The counts per driver are kept current, so that a filter reads one array. In-tree
-volumes count as volumes of the CSI driver that replaced their plugin, on nodes where the plugin is
-migrated.
+A `CsiSource` is one volume: a CSI driver and the driver's handle. Each row has the volumes of its
+pods and of VolumeAttachments; a volume that several pods share is counted once. The counts per
+driver are kept current, so that a filter reads one array. In-tree volumes count as volumes of the
+CSI driver that replaced their plugin, on nodes where the plugin is migrated.
 
 Upstream: plugins/nodevolumelimits/csi.go (filterAttachableVolumes, getNodeVolumeAttachmentInfo).
 """
@@ -44,8 +44,8 @@ def attachables(
 ) -> Iterator[CsiSource]:
     """Yield the CSI volumes of a pod on a node.
 
-    is_new: the pod is to be placed. Raises ClaimError: a claim of a new pod does not exist
-    (`is_missing`; of other pods it is skipped), or another object owns a claim.
+    is_new: the pod is to be placed. Raises ClaimError if a claim has another owner, or if a claim
+    of a new pod does not exist (with `is_missing`). A missing claim of a running pod is skipped.
     """
     for volume in pod.volumes:
         if volume.kind in IN_TREE_PLUGIN_OF:
@@ -195,7 +195,10 @@ class AttachedVolumes:
                 limits[row] = driver.limit
 
     def _rows_of_changed_claims(self) -> set[int]:
-        """Return the rows whose pods use a changed claim; all rows with volumes if unknown."""
+        """Return the rows whose pods use a changed claim.
+
+        All rows with volumes, if it is not known which claims changed.
+        """
         keys = self._storage.claims_changed_since(self._storage_version)
         if keys is None:
             return set(self._volumes_on)
@@ -230,7 +233,7 @@ class AttachedVolumes:
         self._volumes_on[row] = volumes
 
     def _volumes_of_pod(self, pod: PodFacts, node: CsiNodeFacts | None) -> list[CsiSource]:
-        """Return the volumes of a running pod; none from the first unusable claim on."""
+        """Return the volumes of a running pod: those before its first unusable claim."""
         volumes: list[CsiSource] = []
         try:
             for source in attachables(self._storage, pod, node, is_new=False):

@@ -58,7 +58,7 @@ from roadstead.nodes.table import Table
 from roadstead.protocol.status import SUCCESS, Code, Status, unresolvable, unschedulable
 
 MAX_GROUPS = 65_536
-"""Groups whose first arrival QueueSort keeps, to bound memory; the oldest is dropped first."""
+"""Maximum groups whose first arrival is stored for QueueSort; the oldest is dropped first."""
 
 WAIT = Status(Code.WAIT)
 
@@ -97,8 +97,8 @@ class Coscheduling(
         self._groups = {group.key: group for group in handle.cluster.pod_groups}
         # Per group: UID → state.
         self._reserved: dict[GroupKey, dict[str, _MemberState]] = {}
-        # Per group: UID of each bound pod → how many counts of the group the queue had sent when it
-        # was bound. A later count includes the pod.
+        # The pods that this scheduler bound, per group: UID → how many times the queue had sent the
+        # group's number of bound members when the pod was bound. Numbers sent later include it.
         self._bound: dict[GroupKey, dict[str, int]] = {}
         self._first_queued_s: OrderedDict[GroupKey, float] = OrderedDict()
 
@@ -257,8 +257,8 @@ class Coscheduling(
         bound = self._member_counts.bound(key)
         if placed >= needed or not bound:
             return placed >= needed
-        # `bound` may include pods that this scheduler allowed, which `placed` counts already. All
-        # of these are subtracted, also those that are not bound yet, so that none counts twice.
+        # `placed` counts the pods that this scheduler allowed, and the queue's number `bound` may
+        # include any of them. So that none counts twice, all are subtracted from `bound`.
         allowed = sum(each is _MemberState.ALLOWED for each in members.values())
         return placed + max(0, bound - allowed) >= needed
 
@@ -266,6 +266,7 @@ class Coscheduling(
         return min_member(pod, self._groups.get(key))
 
     def _running(self, key: GroupKey) -> int:
+        """Return how many members ran from the start."""
         group = self._groups.get(key)
         return 0 if group is None else group.running
 

@@ -3,8 +3,9 @@
 Few nodes are searched for devices. The claims to allocate are compiled into a *plan*; the
 allocator's *screen* gives a verdict for all nodes in one pass: NO, YES, or UNKNOWN. Only nodes with
 UNKNOWN are searched. The screen records the outcome of each search by the *shape* of the plan: the
-number of all plans with equal requests. It numbers the nodes; `ScreenedNodes` translates the rows
-of a table into these numbers.
+number of all plans with equal requests. The outcome holds for all *equivalent* nodes, which have
+equal devices. The screen gives each node a number; `ScreenedNodes` translates the rows of a table
+into these numbers.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ class DeviceFilter:
         offers = np.array([self._offered.offering(table, each) for each in names]).T
         codes = np.zeros(len(table), np.int32)
         statuses: tuple[Status, ...] = ()
-        # Once the whole table's nodes have numbers, the views below only look these up.
+        # Assign numbers to all nodes now, so that the calls for views below only look them up.
         self.screened_nodes.numbers(table)
         groups, group_of = np.unique(offers, axis=0, return_inverse=True)
         for index, is_offered in enumerate(groups.tolist()):
@@ -182,7 +183,7 @@ class DeviceFilter:
         return available
 
     def _has_failed(self, claim: DeviceClaimFacts) -> bool:
-        """Whether the driver of an allocated device reported a failure."""
+        """Whether the driver of an allocated device reported a failure, or nothing in time."""
         devices = self._devices
         return devices.gates.binding_conditions and has_failed(claim, devices.now_ms)
 
@@ -206,9 +207,9 @@ class DeviceFilter:
     def known_passes(
         self, pod_claims: PodDeviceClaims, table: Table, rows: Sequence[int]
     ) -> list[bool] | None:
-        """Return whether each of a few rows passes for waiting claims.
+        """Return whether each of a few rows passes for waiting claims, if that is cached.
 
-        None if the verdict on one of them is not known.
+        None if it is not cached for one of the rows.
         """
         numbers = self.screened_nodes.numbers_of(table, rows)
         if numbers is None:

@@ -135,7 +135,8 @@ class DynamicResources(
 
     def post_filter(self, pod: PodFacts, failed: PostFilterView) -> PostFilterResult:
         if self.name in failed.unreached:
-            # Upstream's plugin reads the cycle state that its PreFilter would have written.
+            # This PreFilter did not run, as another plugin refused the pod before. Upstream's
+            # plugin then fails: it reads the cycle state that its PreFilter would have written.
             return PostFilterResult(error("not found"))
         try:
             claims = claims_of(self._devices.claims, pod)
@@ -161,6 +162,7 @@ class DynamicResources(
         if not deallocatable:
             return PostFilterResult(unschedulable("still not schedulable"))
         done = unschedulable("deallocation of ResourceClaim completed")
+        # The first one is deallocated; upstream may choose any of them.
         return PostFilterResult(
             done, deallocated=deallocatable[0], deallocatable=tuple(deallocatable)
         )
@@ -181,9 +183,9 @@ class DynamicResources(
     def _blocking(
         self, claims: tuple[DeviceClaimFacts, ...], pod: PodFacts, node: NodeFacts
     ) -> list[DeviceClaimFacts]:
-        """Return the allocated claims for which Filter refused a node, which PostFilter may free.
+        """Return the allocated claims for which Filter refused a node.
 
-        None of them if the node would also be refused for the other claims.
+        PostFilter may free them. Return none if the node would also be refused for other claims.
         """
         unavailable = [*self._filter.unavailable(claims, node)]
         try:
@@ -228,7 +230,7 @@ class DynamicResources(
         return self._devices.version
 
     def prefilter_state_version(self, pod: PodClass) -> Hashable:
-        # Of a substitute, only Filter reads which devices are free.
+        # Of a substitute, only Filter reads which devices are free; PreFilter reads device classes.
         if is_substitute(pod.facts):
             return self._devices.allocator.classes_version
         return self.state_version(pod)

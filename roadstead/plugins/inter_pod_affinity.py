@@ -81,9 +81,9 @@ from roadstead.plugins.term_relations import FILTERING, CounterKey, Family, Pods
 from roadstead.protocol.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
 
 MAX_CACHED_NUMBERS = 32_000_000
-"""Bounds the memory of all `InterPodCounts`, by the integers in them: 256 MB.
+"""Maximum of all integers in the cached `InterPodCounts`: 256 MB.
 
-Beyond it, those of the least recently used profiles are dropped.
+With more, the counts of the least recently used profiles are dropped.
 """
 
 _STATUSES = (
@@ -99,7 +99,7 @@ _AFFINITY_UNMET, _ANTI_AFFINITY_MET, _EXISTING_ANTI_MET = 1, 2, 3
 class PodCounts:
     """Pods that Filter counts, by topology key and value, without zeros.
 
-    existing_anti: required anti-affinity terms, of pods there, that match the new pod.
+    existing_anti: required anti-affinity terms of these pods that match the new pod.
     affinity: pods that match all required affinity terms of the new pod, once per term.
     anti_affinity: matches of required anti-affinity terms of the new pod.
     """
@@ -209,6 +209,7 @@ class InterPodAffinity(
         for other, change in moves.items():
             for counter, per_pod in counts.relation_to(other):
                 added[counter] += change * per_pod
+        # The families that Filter reads; the others are for Score.
         by_family: dict[Family, dict[str, int]] = {family: {} for family in FILTERING}
         for (family, key), number in added.items():
             if number and family in by_family:
@@ -305,7 +306,7 @@ class InterPodAffinity(
                 ActionType.ADD | ActionType.DELETE | ActionType.UPDATE_POD_LABEL,
                 after_pod_change,
                 may_matter=is_affinity_target,
-                # Upstream reads the pod's terms whichever plugin rejected the pod.
+                # Ask `may_matter` also for pods that other plugins rejected, as upstream does.
                 whoever_rejected=True,
             ),
             on(

@@ -1,7 +1,8 @@
 """Counts of related pods on each row of a table, recounted for changed rows.
 
 Pods are related if a term of one matches the other. A counter is named by a family of terms and a
-topology key (`CounterKey`); its vector, int64[row], has what the pods on each row add to it.
+topology key (`CounterKey`); its vector, int64[row], has what the pods on each row add to it. For
+scores there are two families: SCORE adds up the weights of matches, SCORED the matches.
 
 `InterPodCounts` ──► sums by topology value, for Filter and Score of inter-pod affinity
 """
@@ -62,10 +63,10 @@ class InterPodCounts:
         self._relations: CodeInterner[Relation] = CodeInterner([()])
         self._codes: I64 = np.zeros(0, dtype=np.int64)
         self._by_profile: dict[PodProfile, int] = {}
-        # How many candidates of `_relate_new_classes` have been compared with the pod.
+        # How many classes `_relate_new_classes` has compared with the pod: the first ones.
         self._compared = 0
-        # The two halves of a profile are related separately: by the code of namespace and labels,
-        # and by the code of terms.
+        # The parts of a relation, for the two numbers of a profile: what the pod's own terms match,
+        # by the number for namespace and labels; which terms match the pod, by that for terms.
         self._own_terms_relations: dict[int, Relation] = {}
         self._existing_terms_relations: dict[int, Relation] = {}
         # The vectors, and the columns and versions (of nodes, and of pods) of the table that they
@@ -100,7 +101,10 @@ class InterPodCounts:
         return self._relations.values[code]
 
     def _relate_new_classes(self) -> None:
-        """Compute the relation to each new class; only to those with terms if the pod has none."""
+        """Compute the relation to each new class.
+
+        If the pod has no terms, only classes with terms can be related to it.
+        """
         index = self._index
         index.catch_up()
         candidates = index.classes.pod_classes if self._has_terms else index.with_terms
@@ -119,7 +123,7 @@ class InterPodCounts:
             self._codes = codes
 
     def _code(self, other: PodClass, profile: PodProfile) -> int:
-        """Return the code of the relation to a class; each half of a profile is compared once."""
+        """Return the code of the relation to a class; each number of a profile is compared once."""
         code = self._by_profile.get(profile)
         if code is None:
             labels, terms = profile

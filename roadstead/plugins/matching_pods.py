@@ -120,10 +120,9 @@ def apply_moves(
 ) -> tuple[dict[str, int], ...]:
     """Return the counts per constraint and topology value after pods are moved to or from a row.
 
-    moves: as in `with_pods_moved`. Returns `counts` itself if no selector
-    matches a moved pod (or as many are added as removed). As upstream's updateWithPod, this counts
-    terminating pods, and every pod for an empty selector; `MatchingPods`, which counted `counts`,
-    does neither.
+    moves: as in `with_pods_moved`. Returns `counts` itself if the number of matching pods stays the
+    same for each selector. As upstream's updateWithPod, this also counts terminating pods and, for
+    an empty selector, every pod. `MatchingPods`, from which `counts` are, counts neither.
     """
     namespace = pod.facts.namespace
     in_namespace = {other: n for other, n in moves.items() if other.facts.namespace == namespace}
@@ -171,6 +170,7 @@ class MatchingPods:
 
     def on_rows(self, table: Table, namespace: str, selector: LabelSelector | None) -> I64:
         """Return the matching pods of a namespace: int64[row], read-only for callers."""
+        # Without a selector, or with an empty one, no pods count.
         if not is_counted(selector):
             return np.zeros(len(table), dtype=np.int64)
         assert selector is not None

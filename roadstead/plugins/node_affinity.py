@@ -1,6 +1,7 @@
 """NodeAffinity: required and preferred node selector terms, and the pod's nodeSelector.
 
-Filter: the profile's added affinity, then nodeSelector and the required terms, all must match.
+Filter: the profile's added affinity (`addedAffinity` in the plugin's arguments), then nodeSelector
+and the required terms; all must match.
 Terms are ORed, expressions inside a term ANDed; a term that does not parse matches nothing.
 PreFilter returns node names when every term names nodes by metadata.name.
 

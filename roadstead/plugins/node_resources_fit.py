@@ -67,7 +67,7 @@ allocatable is too little; None for no row.
 _FEW_ROWS = 64
 """Up to so many rows, a loop (`_combine_few`) combines the results faster than np.unique."""
 _MAX_CHECKS = 31
-"""Reasons per int64: each takes two bits of a combination, short and short if empty."""
+"""Maximum checks that fit an int64: two bits each, `short` and `short if empty`."""
 
 
 class NodeResourcesFit(
@@ -100,14 +100,14 @@ class NodeResourcesFit(
             if self._leaves_to_devices and self.is_left_to_devices(pod, name):
                 short &= self._offered.offering(table, name)
             checks.append((f"Insufficient {name}", short, amount > allocatable))
-        failed = [check for check in checks if check[1].any()]
+        failed = [(reason, short, if_empty) for reason, short, if_empty in checks if short.any()]
         return _combine(failed) if failed else ALL_PASS
 
     def is_left_to_devices(self, pod: PodClass, name: str) -> bool:
         """Whether Filter ignores a resource of a pod on nodes that do not offer it.
 
-        Filter checks an extended resource nevertheless if the pod gets no claim for it, because its
-        facts lack the requests of its containers.
+        An extended resource is ignored only if the pod gets a claim for it, which needs the
+        requests of its containers (`extended_requests`). Some pods' facts lack these.
         """
         if not self._leaves_to_devices or not is_scalar_resource(name):
             return False
@@ -257,10 +257,10 @@ def _combine(failed: Sequence[Check]) -> FilterResult:
         return _joined(_combine(failed[:_MAX_CHECKS]), _combine(failed[_MAX_CHECKS:]))
     bits: I64 | None = None
     names = []
-    for position, (name, short, short_if_empty) in enumerate(failed):
-        bit = short.astype(np.int64) << (2 * position)
+    for index, (name, short, short_if_empty) in enumerate(failed):
+        bit = short.astype(np.int64) << (2 * index)
         if short_if_empty is not None:
-            bit |= (short & short_if_empty).astype(np.int64) << (2 * position + 1)
+            bit |= (short & short_if_empty).astype(np.int64) << (2 * index + 1)
         bits = bit if bits is None else bits | bit
         names.append(name)
     assert bits is not None

@@ -211,7 +211,7 @@ def test_a_finished_call_leaves_no_mark(tmp_path):
     Mark(tmp_path / "a").begin(calls, "worker-0")
 
     call = entered(calls, one)
-    assert call_at_exit(tmp_path / "a") == ("Mine", "Score", call.pod_class)
+    assert call_at_exit(tmp_path / "a") == ("Mine", "Score", call.facts_digest)
     calls.leave(call)
     assert call_at_exit(tmp_path / "a") is None
     assert call_at_exit(tmp_path / "never") is None
