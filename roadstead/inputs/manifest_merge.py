@@ -69,14 +69,16 @@ def _sources(existing: Manifests, wanted: Manifests) -> Mapping[ObjectKey, str]:
 def workloads_to_expand(existing: Manifests, wanted: Manifests, everything: Manifests) -> Manifests:
     """Return the workloads from whose templates `expand_workloads` creates pods: those of `wanted`.
 
-    everything: both, merged; the result has its pods, so that replicas that exist are counted.
-    Replica sets and jobs of the cluster that belong to a workload of `wanted` are expanded with it.
+    everything: both, merged; the result has its pods, so that replicas that exist, and pods of jobs
+    that have ended, are counted. Replica sets and jobs of the cluster that belong to a workload of
+    `wanted` are expanded with it.
     """
     deployments = {kind_and_name(each) for each in wanted.deployments}
     cron_jobs = {kind_and_name(each) for each in wanted.cron_jobs}
     return replace(
         wanted,
         pods=everything.pods,
+        finished_pods=everything.finished_pods,
         persistent_volume_claims=everything.persistent_volume_claims,
         priority_classes=everything.priority_classes,
         replica_sets=_union_second_wins(

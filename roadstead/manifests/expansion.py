@@ -10,9 +10,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import count, islice
 
 from roadstead.facts.compile import DEFAULT_NAMESPACE, compile_node, name_in_errors
-from roadstead.manifests.collection import Manifests
+from roadstead.manifests.collection import TERMINAL_PHASES, Manifests
 from roadstead.manifests.daemons import daemon_pods, node_of
 from roadstead.manifests.defaults import default_pod
 from roadstead.manifests.deployments import owned_meta, replica_sets_for
@@ -45,6 +46,22 @@ from roadstead.protocol.objects import (
 
 PODS_MAX = 20_000_000
 """Maximum pods of all workloads: a mistyped number of replicas must not fill the memory."""
+
+_INDEX_LABEL = "batch.kubernetes.io/job-completion-index"
+
+
+@dataclass(slots=True)
+class _JobPods:
+    """The pods of a job that are among the manifests, without failed ones.
+
+    active: number of those that have not ended. indices: the completion indices of all. unindexed:
+    number of those without an index.
+    """
+
+    active: int = 0
+    succeeded: int = 0
+    unindexed: int = 0
+    indices: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +102,9 @@ def expand_workloads(manifests: Manifests, nodes: Sequence[Node]) -> Expansion:
         pods += _replicas(replica_set, existing_counts[kind_and_name(replica_set)], names)
     pods += _stateful_pods(manifests)
     pods += _daemon_pods(manifests, nodes, names)
+    job_pods = _existing_job_pods(manifests)
     for job in (*manifests.jobs, *created_jobs):
-        pods += _job_pods(job, existing_counts[kind_and_name(job)], names)
+        pods += _job_pods(job, job_pods.get(kind_and_name(job), _JobPods()), names)
     priority_classes = {each.metadata.name: each for each in manifests.priority_classes}
     claims = tuple(stateful_claims(manifests.stateful_sets, manifests.persistent_volume_claims))
     owner_of = {
@@ -179,22 +197,44 @@ def _job(cron: CronJob) -> Job:
     return Job(metadata=owned_meta(cron, name, template.metadata.labels), spec=template.spec)
 
 
-def _parallel_pods(job: Job) -> int:
-    """Return how many pods of a job run at the same time: at most parallelism and completions."""
+def _existing_job_pods(manifests: Manifests) -> dict[OwnerKey, _JobPods]:
+    """Return the pods of each job that are among the manifests."""
+    found: defaultdict[OwnerKey, _JobPods] = defaultdict(_JobPods)
+    for pod in (*manifests.pods, *manifests.finished_pods) if manifests.jobs else ():
+        key, is_finished = controller_key(pod), pod.status.phase in TERMINAL_PHASES
+        if key[0] != Job.__name__ or (is_finished and pod.status.phase != "Succeeded"):
+            continue
+        found[key].active += not is_finished
+        found[key].succeeded += is_finished
+        if (index := pod.metadata.labels.get(_INDEX_LABEL)) is None:
+            found[key].unindexed += 1
+        else:
+            found[key].indices.add(index)
+    return found
+
+
+def _parallel_pods(job: Job, succeeded: int = 0) -> int:
+    """Return how many pods of a job run at the same time, after some have succeeded.
+
+    At most as many as parallelism and the remaining completions. As upstream, a job without
+    completions creates no more pods after a success.
+    """
     spec = job.spec
-    if spec.suspend:
+    if spec.suspend or (succeeded and spec.completions is None):
         return 0
     wanted = 1 if spec.parallelism is None else spec.parallelism
-    return wanted if spec.completions is None else min(wanted, spec.completions)
+    return wanted if spec.completions is None else min(wanted, spec.completions - succeeded)
 
 
-def _job_pods(job: Job, existing_count: int, names: PodNames) -> Iterator[Pod]:
+def _job_pods(job: Job, existing: _JobPods, names: PodNames) -> Iterator[Pod]:
     """Yield the pods that a job lacks."""
     spec = job.spec
     labels = {"job-name": job.metadata.name, "batch.kubernetes.io/job-name": job.metadata.name}
     is_indexed = spec.completion_mode == "Indexed"
-    for index in range(existing_count, _parallel_pods(job)):
+    free = (index for index in count() if str(index) not in existing.indices)
+    missing = max(0, _parallel_pods(job, existing.succeeded) - existing.active)
+    # Existing pods without an index, as those of a job that is not indexed, have the first ones.
+    for index in islice(free, existing.unindexed, existing.unindexed + missing):
         base = f"{job.metadata.name}-{index}-" if is_indexed else f"{job.metadata.name}-"
-        index_label = {"batch.kubernetes.io/job-completion-index": str(index)}
-        pod_labels = labels | index_label if is_indexed else labels
+        pod_labels = labels | {_INDEX_LABEL: str(index)} if is_indexed else labels
         yield pod_of(job, spec.template, _name(job, base, index, names), pod_labels)

@@ -137,6 +137,15 @@ def test_a_workload_creates_only_the_missing_pods(files: Files) -> None:
     assert all(name.startswith("default/web-1-") for name in pending_names(loaded))
 
 
+def test_a_cron_job_creates_no_pods_for_its_completed_jobs(files: Files) -> None:
+    job = {"completions": 1, "template": {"spec": pod("x")["spec"]}}
+    cron = thing("batch/v1", "CronJob", "tick", spec={"jobTemplate": {"spec": job}})
+    run = owned_by(thing("batch/v1", "Job", "tick-1", spec=job), "CronJob", "tick")
+    done = owned_by(pod("tick-1-x", nodeName="n"), "Job", "tick-1")
+    done |= {"status": {"phase": "Succeeded"}}
+    assert pending_names(files.load([node("n"), run, done], [cron])) == []
+
+
 def test_daemon_sets_create_a_pod_for_each_node(files: Files) -> None:
     template = {"metadata": {"labels": {"app": "d"}}, "spec": pod("x")["spec"]}
     wanted = {"selector": {"matchLabels": {"app": "d"}}, "template": template}

@@ -247,6 +247,40 @@ def test_an_indexed_job_numbers_its_pods_and_creates_only_missing_ones() -> None
     assert [name[:6] for name in names(made)] == ["web-1-", "web-2-"]
 
 
+def job_pod(name: str, index: int, phase: str) -> dict[str, Any]:
+    made = a_pod(name, ("Job", "web"))
+    made["metadata"]["labels"] = {"batch.kubernetes.io/job-completion-index": str(index)}
+    return made | {"status": {"phase": phase}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "phases", "count"),
+    [
+        ({"parallelism": 2, "completions": 3}, ["Succeeded"], 2),
+        ({"parallelism": 2, "completions": 3}, ["Succeeded", "Succeeded"], 1),
+        ({"parallelism": 2, "completions": 3}, ["Succeeded", "Succeeded", "Running"], 0),
+        ({"parallelism": 2, "completions": 3}, ["Succeeded"] * 3, 0),
+        ({"parallelism": 2, "completions": 3}, ["Failed", "Failed"], 2),
+        ({"parallelism": 2}, ["Succeeded"], 0),
+    ],
+)
+def test_a_job_creates_pods_for_the_remaining_completions_only(
+    spec: dict[str, Any], phases: list[str], count: int
+) -> None:
+    existing = [job_pod(f"web-{i}", i, phase) for i, phase in enumerate(phases)]
+    assert len(expand(workload("Job", **spec), *existing).pods) == count
+
+
+def test_new_pods_of_an_indexed_job_have_free_indices() -> None:
+    made = expand(
+        workload("Job", parallelism=3, completions=5, completionMode="Indexed"),
+        job_pod("web-0-x", 0, "Succeeded"),
+        job_pod("web-2-x", 2, "Running"),
+    )
+    indices = [dict(facts(p).labels)["batch.kubernetes.io/job-completion-index"] for p in made.pods]
+    assert indices == ["1", "3"]
+
+
 def cron(**spec: Any) -> dict[str, Any]:
     job = {"spec": {"parallelism": 2, "template": TEMPLATE}}
     metadata = {"name": "tick", "namespace": "prod"}
