@@ -100,7 +100,7 @@ class CoveredClass(NamedTuple):
         """Whether the total of a row depends only on the pod and this row.
 
         There must be a single normalization group, so that all rows have the same normalized score.
-        Counters are not considered here: the caller looks at them.
+        Counters are not considered here, but by the caller.
         """
         kernel_class = self.kernel_class
         depends_on_more = (
