@@ -233,7 +233,7 @@ class BinderActor:
         return OutcomeSize(self._outcome.store(part.offset, part.data, is_last=part.is_last))
 
     async def end_run(self, ends: RunEnded) -> Nothing:
-        """Record that the run ended, with the digest of its outcome; of repeated calls the last counts.
+        """Record that the run ended, with the digest of its outcome; a later call replaces it.
 
         BinderHaltedError if that cannot be made durable.
         """

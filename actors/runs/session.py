@@ -54,8 +54,8 @@ PODS_PER_MESSAGE = 5_000
 
 CLASSES_PER_MESSAGE = 32
 """Maximum number of pod classes in one message of submitted pods, unless a batch is larger. Binder
-and queue need about 60 µs to decode each, and handle no other message meanwhile. Each pod with claims
-of its own is a class.
+and queue need about 60 µs to decode each, and handle no other message meanwhile. Each pod with
+claims of its own is a class.
 """
 
 NODES_PER_MESSAGE = 20_000

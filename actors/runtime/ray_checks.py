@@ -33,8 +33,7 @@ from roadstead.report.ray_nodes import CheckedNode
 from roadstead.version import __version__
 
 FIRST_CHECK_S = 60.0
-"""Deadline of the first check of one node, which may include the making of Ray's runtime environment
-on that node."""
+"""Deadline of the first check of one node: the node may have to make Ray's runtime environment."""
 
 REPEATED_CHECK_S = 15.0
 """Deadline of a repeated check. The run waits for it, and the node has its environment by now."""
