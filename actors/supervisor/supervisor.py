@@ -206,6 +206,7 @@ class Supervisor:
                 await self._replace(lost_actors)
             elif failures:
                 raise failures[0]
+            # Workers that were started because the cluster has room for more than at the start.
             elif more := self._growth.step(self._plan, self._groups_of):
                 await self._take_over(more)
             await asyncio.sleep(WATCH_S)
@@ -256,7 +257,7 @@ class Supervisor:
     async def _try_restart(self, names: set[str], retired: set[str], why: str) -> bool:
         """Replace actors, and return whether all of them answer; else `_watch_actors` repeats it.
 
-        retired: as for `_restart`. RunFailedError, which begins with `why`, without a node for one.
+        retired: as for `_restart`. RunFailedError if no node has room; its text begins with `why`.
         """
         self._unfinished = names
         try:
@@ -295,8 +296,8 @@ class Supervisor:
             await (self._runtime.retire if name in retired else self._runtime.kill)(name)
             self.epochs[name] += 1
         groups = {host: builds for host, builds in self.groups().items() if names & set(builds)}
-        # Twice: running actors refuse the ended incarnations before new ones start; the new ones
-        # know no epochs yet.
+        # Running actors must refuse the ended incarnations before new ones start. The new ones know
+        # no epochs, and must refuse them as soon as they run.
         await self._fence(names, at=self._present_refs.keys() - names)
         self._present_refs.update(await self._start(groups))
         await self._fence(self.epochs.keys(), at=self._present_refs.keys())

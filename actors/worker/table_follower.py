@@ -64,7 +64,7 @@ class TableFollower:
     async def apply(self, changes: PackedChanges) -> ChangesApplied:
         """Apply changes of the cache, except those sent to an earlier incarnation.
 
-        Their numbers may be those of a cache that was replaced, too.
+        An earlier cache may have sent these, and numbered other changes with the same numbers.
         """
         if not 0 < changes.epoch < self._epoch:
             await self.receive(changes.unpacked())
@@ -97,8 +97,8 @@ class TableFollower:
                 return self._waiting_batches.pop(first)
         return None
 
-    # Changes that are applied already are skipped.
     def _apply(self, batch: DeltaBatch) -> None:
+        # Changes that are applied already are skipped.
         last_seq = batch.first_seq + batch.count - 1
         if last_seq <= self.applied:
             # A duplicate: `touched` has later changes already, and must stay in order.
