@@ -47,7 +47,8 @@ class ScenarioFile:
     main: the file that was read first; it may extend others. named_files: path in the document,
     such as `fleet[0].trace` → file that it names, in the order of the calls of `existing_file`.
     copies: path in the document → copies in the folder of a run, which are read instead of the
-    files that the document names. original_names: copy → name of the original file.
+    files that the document names; several only for the manifests of a fleet. original_names:
+    copy → name of the original file.
     """
 
     scenario: Scenario
