@@ -102,6 +102,7 @@ class BinderActor:
             return
         if method_name in (STATUS.name, PAIR_AGAIN.name):
             # Not delayed: by these calls the supervisor finds and replaces a copy that is lost.
+            # `start` is called here since it needs the actor's running event loop.
             self._link.start()
         elif method_name != BIND.name:
             # `bind` has waited itself. A second wait would include the batches handled meanwhile.
@@ -273,7 +274,7 @@ class BinderActor:
 def _requests(batch: BindBatch) -> list[BindRequest]:
     """Return the bind request of each pod of a batch.
 
-    A version of 0 is not compared; a transaction of "" means that the pod is bound by itself.
+    Version 0 for all if the binder compares none; transaction "" for a pod that is bound by itself.
     """
     no_versions, no_transactions = (0,) * len(batch.nodes), ("",) * len(batch.nodes)
     rows = zip(

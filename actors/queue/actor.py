@@ -79,7 +79,7 @@ class QueueActor:
         return clock_s()
 
     async def submit(self, batch: PodList) -> Submitted:
-        """Add pods and update known ones; return which pods were refused because it is full."""
+        """Add pods and update known ones; return those refused because the queue is full."""
         if self._is_new:
             batch = await self._unbound_pods(batch)
         pods = list(batch.pods())

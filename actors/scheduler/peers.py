@@ -191,7 +191,7 @@ class Peers:
     ) -> A | None:
         """Return the answer; None after a failure, since the actor may be about to be replaced.
 
-        Raises ActorLostError for the `SENDS`th time that an actor is lost without an answer since.
+        Raises ActorLostError if `SENDS` calls found an actor lost and none was answered meanwhile.
         """
         try:
             answer = await self._ref(name).ref.call(method, message, timeout_s=timeout_s)

@@ -150,7 +150,7 @@ class SchedulerNodes(TableFollower):
     def _add_pod(
         self, name: str, pod_class: PodClass, uid: str, key: str, started_s: float | None
     ) -> None:
-        # As in `_add_pods_only`: not if the pod is on the table already.
+        # Confirm the placement; add the pod only if it is not on the table yet.
         if self.tentative.confirm([uid], [name], [pod_class]):
             super()._add_pod(name, pod_class, uid, key, started_s)
 

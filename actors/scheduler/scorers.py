@@ -257,7 +257,8 @@ class Scorers:
     ) -> A | None:
         """Return a worker's answer; None if it is late or lost.
 
-        Then it is sent nothing more for this batch. was_late: for the one before.
+        Then it is sent nothing more for this batch. was_late: whether it was late or lost in the
+        batch before.
         """
         share = LATE_SHARE if was_late else 1.0
         left_s = min(self._deadlines.call_s, (until_s - clock_s()) * share)

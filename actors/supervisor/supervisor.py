@@ -194,6 +194,7 @@ class Supervisor:
     async def _watch_actors(self) -> None:
         """Replace lost actors, and start further workers, until an actor cannot be replaced."""
         while True:
+            # The failures of a status request to each actor.
             failures = await self.statuses.failures(return_when=asyncio.FIRST_EXCEPTION)
             if failures:
                 # Wait for further failures: the first may only follow from a lost actor, and actors
@@ -231,8 +232,8 @@ class Supervisor:
         log("supervisor", "replacing", actors=", ".join(sorted(names)), gone=", ".join(errors))
         # After a replacement that failed, no process is trusted any more.
         retired = set() if self._unfinished else names - set(errors)
-        # The copy's folder is the journal now, and the next copy runs on another node. In its
-        # present process it would lock the folder that the new binder opens.
+        # If the copy was promoted, its folder is the journal now, and the next copy runs on another
+        # node. In its present process it would lock the folder that the new binder opens.
         retired.discard(JOURNAL_COPY)
         # The first sentence of each error: the rest describes another end of the run.
         losses = "; ".join(str(each).partition(". ")[0] for each in errors.values())

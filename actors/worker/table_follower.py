@@ -42,9 +42,9 @@ class TableFollower:
     """A node table and `applied`, the number of the last change in it.
 
     call_s: how long to wait for changes. is_new: it replaces another follower, and first waits for
-    the whole cluster state. is_paused: changes wait. touched: names of changed nodes by number of
-    the change. _parts: received parts of the cluster state, by number of its change and of the
-    part. _waiting_batches: by number of their first change.
+    the whole cluster state, with -1 as `applied`. is_paused: changes wait. touched: names of
+    changed nodes by number of the change. _parts: received parts of the cluster state, by number of
+    its change and of the part. _waiting_batches: by number of their first change.
     """
 
     def __init__(
