@@ -69,7 +69,7 @@ def apply_extenders(
 ) -> KubeSchedulerConfiguration:
     """Set the extenders' timeouts, and the resources that NodeResourcesFit ignores for extenders.
 
-    These are the extenders' managed resources with `ignoredByScheduler`.
+    These are the extenders' managed resources with `ignored_by_scheduler`.
     Raises ConfigError(stage="build"). The result is what `--write-config-to` prints.
     """
     if not config.extenders:
