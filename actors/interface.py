@@ -45,7 +45,7 @@ BUGS = frozenset({UNEXPECTED, IllegalTransitionError.__name__})
 errors of input or operation, whose text is enough."""
 
 TRANSCRIPT = "\nThe last messages of "
-"""The text of such a failure ends with the actor's transcript, which begins with these words."""
+"""The text of a failure in `BUGS` ends with the actor's transcript, which begins so."""
 
 
 class ActorError(RoadsteadError):
@@ -110,7 +110,8 @@ class Stamp:
 
     def envelope(self, kind: str, message: object) -> bytes:
         """Return the encoded envelope of a message."""
-        return Envelope(kind, 0, self.epoch, self.sender, to_message(message)).encode()
+        body = to_message(message)
+        return Envelope(kind, seq=0, epoch=self.epoch, token=self.sender, body=body).encode()
 
 
 UNFENCED = Stamp()
@@ -214,9 +215,9 @@ class Runtime(Directory, Protocol):
         ...
 
     def ray_nodes(self) -> tuple[RayNodeUse, ...]:
-        """Return which processes are on which node of the Ray cluster that the run joined.
+        """Return the nodes of the Ray cluster that the run joined, with their processes.
 
-        A run joins a cluster that exists; without one it starts Ray on this machine: ().
+        () for a run on this machine alone: inline, or on a Ray that it started itself.
         """
         ...
 
@@ -270,7 +271,7 @@ def method(name: str, message: type[Q], reply: type[A]) -> Method[Q, A]:
 
 
 def encode_failure(failure: BaseException) -> Failure:
-    """Encode an exception for the caller; one that is no RoadsteadError with its line of code."""
+    """Encode an exception for the caller. The text of an unexpected one names its line of code."""
     if isinstance(failure, InputError):
         fields = (failure.rule, failure.source, failure.obj, failure.field, failure.value)
         return _failure("InputError", str(failure), fields)

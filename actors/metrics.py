@@ -1,6 +1,6 @@
 """The metrics of actors that Ray exports for Prometheus: names, units and descriptions.
 
-The one place where a metric is declared. Its value is that of an entry of `ActorStatus`. Names of
+The one place where a metric is declared. The values are entries of `ActorStatus`. Names of
 kube-scheduler's metrics are not used, since these metrics count other things.
 """
 
@@ -24,9 +24,9 @@ Kind = Literal["gauge", "counter"]
 class Metric:
     """One metric of one type of actor.
 
-    key: name of the value in the status (`values_of`). label: name of a Prometheus label, or "". If
-    set, `key` is a prefix: each value with it is one series, and the rest of its name the label's
-    value.
+    key: name of the value in the status (`values_of`). label: name of a Prometheus label, or "".
+    With a label, `key` is a prefix: each value whose name begins with it is one series, and the
+    rest of that name is the label's value.
     """
 
     actor: str
@@ -184,7 +184,7 @@ def values_of(status: ActorStatus) -> dict[str, float]:
 
 
 def samples(actor: str, status: ActorStatus) -> Iterator[tuple[Metric, str, float]]:
-    """Yield each metric that a status has, with the value of its label ("" if none) and its own.
+    """Yield (metric, value of its label or "", value) for each metric that a status has.
 
     actor: type of the actor.
     """

@@ -37,7 +37,7 @@ _PANIC: Final = "PANIC: runtime error: invalid memory address or nil pointer der
 
 
 class _BuildError(Exception):
-    """A refused field, with upstream's text; with Roadstead's where upstream panics (`panics`)."""
+    """A refused field, with upstream's text. panics: upstream panics, and the text is our own."""
 
     def __init__(self, field: str, text: str, *, panics: bool = False) -> None:
         self.field, self.text, self.panics = field, text, panics
@@ -67,8 +67,9 @@ def points_table(
 def apply_extenders(
     config: KubeSchedulerConfiguration, *, source: str
 ) -> KubeSchedulerConfiguration:
-    """Set the extenders' timeouts; let NodeResourcesFit ignore their ignoredByScheduler resources.
+    """Set the extenders' timeouts, and the resources that NodeResourcesFit ignores for extenders.
 
+    These are the extenders' managed resources with `ignored_by_scheduler`.
     Raises ConfigError(stage="build"). The result is what `--write-config-to` prints.
     """
     if not config.extenders:
@@ -207,7 +208,7 @@ def _check_node_label(
 
 
 def _check_coscheduling(order: Mapping[str, tuple[str, ...]], path: str) -> None:
-    # Its Permit counts the pods that its Reserve recorded.
+    # The plugin's Permit counts the pods that its Reserve recorded.
     if _COSCHEDULING in order["permit"] and _COSCHEDULING not in order["reserve"]:
         text = f'initializing plugin "{_COSCHEDULING}": needs reserve where it is enabled at permit'
         raise _BuildError(f"{path}.plugins.permit", text)

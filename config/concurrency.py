@@ -123,8 +123,8 @@ def with_partitions(settings: object) -> object:
 def with_current_names(settings: object) -> object:
     """Return settings under their current names.
 
-    `shards` was the number of parts of the nodes, either of partitioned schedulers or of workers.
-    `nodes_at` was the actor that stored the nodes: workers or schedulers. Now schedulers do.
+    `shards` was the number of partitions in mode `partitioned`, else that of workers. `nodes_at`
+    said which actors stored the nodes, workers or schedulers; now schedulers always do.
     """
     if not isinstance(settings, dict) or not settings.keys() & {"shards", "nodes_at"}:
         return settings
@@ -135,7 +135,7 @@ def with_current_names(settings: object) -> object:
     if settings.get("nodes_at") not in (None, "workers", "scheduler"):
         return settings
     is_partitioned = settings.get("mode") == "partitioned"
-    # Without partitions, `shards` counted workers, and schedulers that store the nodes had none.
+    # In other modes `shards` counted workers, of which a run with `nodes_at: scheduler` had none.
     if "shards" in settings and (is_partitioned or settings.get("nodes_at") != "scheduler"):
         renamed.setdefault(current_name_of_shards(settings.get("mode")), settings["shards"])
     return renamed

@@ -61,6 +61,7 @@ def decode_document(
 
 
 def _check_type(document: object, source: str) -> None:
+    # value: None for a missing field, which the error does not show.
     def refusal(field: str, rule: str, value: object) -> ConfigError:
         problem = Problem(field, rule) if value is None else malformed(field, value, rule)
         return ConfigError("decode", [problem], source=source)

@@ -1,9 +1,11 @@
 """Fill in the fields that the document omits: the stage between decode and validate.
 
 Upstream: pkg/scheduler/apis/config/v1/defaults.go, component-base/config/v1alpha1/defaults.go.
-As with the default feature gates of 1.34.1, `shape` of VolumeBindingArgs stays unset, and
-`filterTimeout` of DynamicResourcesArgs is set. `config.schema` has the document as written (its
-types are those with the prefix V1), `config.model` the form that schedulers read.
+Two defaults depend on feature gates upstream. With the gates' own defaults in 1.34.1, `shape` of
+VolumeBindingArgs stays unset, and `filterTimeout` of DynamicResourcesArgs is set.
+
+`config.schema` has the document as written (its types are those with the prefix V1), `config.model`
+the form that schedulers read.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class ShapePoint:
 
 @dataclass(frozen=True, slots=True)
 class RequestedToCapacityRatio:
-    """The function of the strategy of this name; its points have increasing utilization."""
+    """The function of the strategy RequestedToCapacityRatio; points have increasing utilization."""
 
     shape: tuple[ShapePoint, ...]
 
@@ -42,7 +42,10 @@ CPU_AND_MEMORY: Final = (ResourceSpec("cpu"), ResourceSpec("memory"))
 
 @dataclass(frozen=True, slots=True)
 class ScoringStrategy:
-    """Scoring strategy of NodeResourcesFit. The function is set for RequestedToCapacityRatio."""
+    """Scoring strategy of NodeResourcesFit.
+
+    requested_to_capacity_ratio: None for other types.
+    """
 
     type: ScoringStrategyType = "LeastAllocated"
     resources: tuple[ResourceSpec, ...] = CPU_AND_MEMORY
@@ -100,9 +103,9 @@ class PodTopologySpreadArgs:
 
 @dataclass(frozen=True, slots=True)
 class DefaultPreemptionArgs:
-    """Arguments of DefaultPreemption: the larger number of candidates ends a dry run.
+    """Arguments of DefaultPreemption: the number of candidate nodes with which a dry run ends.
 
-    min_candidate_nodes_percentage: as a percentage of all nodes.
+    Of the two numbers the larger one counts. min_candidate_nodes_percentage: of all nodes.
     """
 
     min_candidate_nodes_percentage: int = 10

@@ -71,8 +71,8 @@ class BinderActor:
         least_lsn: int = 0,
         disk: Disk | None = None,
     ) -> None:
-        """epoch: of this incarnation. least_lsn: number of a record that the journal must have; see
-        `copied_journal`. disk: replaces the folder of a journal that has a copy.
+        """epoch: of this incarnation. least_lsn: number of the last acknowledged record: a journal
+        without it is refused. disk: replaces the folder of a journal that has a copy.
         """
         self._link: CopyLink | None = None
         if journal is None and plan.settings.journal_copy is not None:
@@ -93,6 +93,7 @@ class BinderActor:
         self._bind_s = 0.0
 
     def _stop_acknowledging(self, why: str) -> None:
+        """Halt the core, as after a failure of the journal: nothing more is committed."""
         self.core.flush_failed(why)
 
     async def before_reply(self, method_name: str) -> None:
@@ -101,6 +102,7 @@ class BinderActor:
             return
         if method_name in (STATUS.name, PAIR_AGAIN.name):
             # Not delayed: by these calls the supervisor finds and replaces a copy that is lost.
+            # `start` is called here since it needs the actor's running event loop.
             self._link.start()
         elif method_name != BIND.name:
             # `bind` has waited itself. A second wait would include the batches handled meanwhile.
@@ -148,7 +150,7 @@ class BinderActor:
 
         A request whose record could not be written to the journal has no answer.
         """
-        await self._order.turn(batch.owner, batch.epoch, batch.number)
+        await self._order.wait_for_previous(batch.owner, batch.epoch, batch.number)
         started = time.perf_counter()
         requests = _requests(batch)
         decisions = self.binder.bind(requests, batch.volumes)
@@ -232,7 +234,7 @@ class BinderActor:
         return OutcomeSize(self._outcome.store(part.offset, part.data, is_last=part.is_last))
 
     async def end_run(self, ends: RunEnded) -> Nothing:
-        """Record that the run ended, with the digest of its outcome; of several, the last counts.
+        """Record that the run ended, with the digest of its outcome; a later call replaces it.
 
         BinderHaltedError if that cannot be made durable.
         """
@@ -270,7 +272,10 @@ class BinderActor:
 
 
 def _requests(batch: BindBatch) -> list[BindRequest]:
-    """Return the bind request of each pod of a batch; its fields are explained at `BindBatch`."""
+    """Return the bind request of each pod of a batch.
+
+    Version 0 for all if the binder compares none; transaction "" for a pod that is bound by itself.
+    """
     no_versions, no_transactions = (0,) * len(batch.nodes), ("",) * len(batch.nodes)
     rows = zip(
         batch.pods.keyed(),

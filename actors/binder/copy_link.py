@@ -4,6 +4,10 @@ The binder first pairs with the copy (CopyBegin), which then refuses earlier bin
 
 RecordedDisk ── before each sync: send ──► CopyLink ── one message at a time ──► journal copy
 reply of the binder ── wait_confirmed ──► waits until the copy has what the journal has
+
+A RecordedDisk is the journal's disk: it numbers its steps for the CopySender, which makes the
+messages. `required` and `confirmed` are such numbers: of the last step that the copy must have, and
+of the last step that it reported.
 """
 
 from __future__ import annotations
@@ -54,7 +58,7 @@ class CopyLink:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._sending: asyncio.Task[None] | None = None
         self._last_failure = ""
-        # (number of the journal's steps that must be confirmed, future of the waiting reply)
+        # (number of the last step that must be confirmed, future of the waiting reply)
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
 
     def send(self) -> None:
@@ -80,6 +84,7 @@ class CopyLink:
         self.send()
 
     def _begin(self, message: CopyBegin | CopyWrite) -> Coroutine[Any, Any, CopyState]:
+        """Send a message (on Ray at once, else when the result is awaited); return the reply."""
         if self._ref is None:
             self._ref = self._find()
         if isinstance(message, CopyBegin):
@@ -150,7 +155,7 @@ class CopyLink:
             raise ActorLostError(f"binder: {self.failure}")
 
     def pair_again(self) -> None:
-        """Begin again with a new process of the copy, without waiting for the former one."""
+        """Pair with a new process of the copy; ignore replies of the former one."""
         self.close()
         self._ref = None
         self._sender.pair_again()

@@ -82,7 +82,7 @@ class BindOrder:
     def __init__(self) -> None:
         self._by_scheduler: dict[str, _SchedulerBatches] = {}
 
-    async def turn(self, owner: str, epoch: int, number: int) -> None:
+    async def wait_for_previous(self, owner: str, epoch: int, number: int) -> None:
         """Return when a batch is due or has waited `HOLD_S`.
 
         A repeated batch and one of an earlier epoch do not wait. number: of the batch; 0 if it has

@@ -61,7 +61,7 @@ class CacheActor:
         return NOTHING
 
     async def add_running(self, batch: RunningPods) -> Nothing:
-        """Add pods that run already."""
+        """Add pods that run already, with the times at which they were started."""
         pods = batch.pods
         self._cache.add_running(pods.pods(), batch.nodes, pods.revision, pods.starts())
         await self.stream.flush()
@@ -83,7 +83,8 @@ class CacheActor:
     async def assume(self, batch: AssumeBatch) -> CacheAnswer:
         """Count pods on nodes before their commits.
 
-        batch.bind_next: their binds are requested next, so that their deadlines begin now.
+        batch.bind_next: their binds are requested next, so that their deadlines begin now. An
+        assumption that is not confirmed by its deadline expires.
         """
         self.recovery.start_expiring()
         rows = zip(batch.pods.keyed(), batch.nodes, batch.tokens, strict=True)
@@ -92,9 +93,9 @@ class CacheActor:
         return self._answer(outcome.refused, batch.known_changes, outcome.bound)
 
     async def update_assumptions(self, batch: UpdateAssumptions) -> CacheAnswer:
-        """Forget, finish or confirm assumptions."""
+        """Forget, finish or confirm assumptions; report pods that no longer block others."""
         freed = self._cache.finish_attempts(
-            batch.forget, batch.finish, batch.confirm, batch.rows, clock_s()
+            batch.forget, batch.finish, batch.confirm, rows=batch.rows, now_s=clock_s()
         )
         await self.release_reports.report(freed)
         return self._answer((), batch.known_changes)
@@ -111,7 +112,10 @@ class CacheActor:
         known_changes: int,
         bound: tuple[AttemptBindings, ...] = (),
     ) -> CacheAnswer:
-        """Return the answer to a scheduler that has the first `known_changes` storage changes."""
+        """Return the answer to a scheduler.
+
+        known_changes: number of the changes of claims and volumes that it has; later ones are sent.
+        """
         changes = self.state.volumes.changes_since(known_changes)
         return CacheAnswer(refused, self.stream.seq, bound, changes)
 
@@ -121,7 +125,7 @@ class CacheActor:
         return NOTHING
 
     async def load_storage(self, message: StorageLog) -> Nothing:
-        """Load the changes that commits made to claims, for a new cache and its followers."""
+        """Apply the changes that commits made to claims before this cache was started."""
         self._cache.load_storage(message.changes)
         return NOTHING
 

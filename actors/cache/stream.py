@@ -5,6 +5,9 @@ change ──► number ──► every follower that is filled, workers through
                           worker does not answer ──► not filled: changes are only numbered,
                                                      and it is filled again after a pause
 fill ──► the whole cluster state ──► filled: later changes follow
+
+A `WorkerFeed` joins the changes for an idle worker, so that fewer messages are sent; a worker whose
+fills fail again and again is left behind (`WorkerRefill`): it is not filled until it is replaced.
 """
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ from roadstead.storage import StorageChange
 
 
 class ChangeStream:
-    """Implementation of the cache's output `Changes` that sends to followers.
+    """The cache's output of changes (protocol `Changes`): sends them to followers.
 
     seq: number of the last change. lost: failure of a scheduler that did not apply a change; "" for
     none. unfilled: followers that receive nothing until `fill`. is_new: the cache replaces another
@@ -53,6 +56,7 @@ class ChangeStream:
         self._epochs = dict.fromkeys(self.followers, plan.first_epoch)
         self._filled_to = dict.fromkeys(self.followers, 0)
         self.refill = WorkerRefill(self._fill_again, self.unfilled.__contains__)
+        # Joins the waiting changes of a worker to one batch, shared by the workers' feeds.
         self._join = Joiner()
         self._feeds = {name: self._feed(name) for name in self.followers if name.startswith(WORKER)}
         self._last_packed: tuple[DeltaBatch, bytes] | None = None
@@ -139,13 +143,14 @@ class ChangeStream:
             self.lost = f"{name} no longer applies changes: {failure}"
             return
         if name in self._feeds:
+            # A worker that schedulers send requests to is sent each change at once.
             self._feeds[name].receives_requests = answer.receives_requests
 
     def _handle_missed(self, name: str, seq: int, failure: RoadsteadError) -> None:
         """Begin to fill a worker again that did not answer a change.
 
-        Do nothing if a later fill contained the change, or if the worker is unfilled already: it
-        waits for a fill or was left behind, and a late failure must not begin further tries.
+        Do nothing if a later fill contained the change, or if the worker is unfilled already: then
+        its fill is under way, or it was left behind and must not be filled again.
         """
         if seq <= self._filled_to[name] or name in self.unfilled:
             return

@@ -35,7 +35,8 @@ class NodesPage:
 class PodsPage:
     """Binder → supervisor or client: pods with their nodes; "" for pending ones.
 
-    next_start: as in `NodesPage`. ran: indices of pods that ran from the start, without a bind.
+    next_start: as in `NodesPage`. ran: indices of pods that were running when the run started, so
+    that this run has no bind for them.
     """
 
     pods: PodList
@@ -53,7 +54,7 @@ class Uids:
 
 @dataclass(frozen=True, slots=True)
 class PodRemoval:
-    """Client or supervisor → binder or cache: remove pods. revision: as in `NodeBatch`."""
+    """Client or supervisor → binder or cache: remove pods. revision: the client's number for it."""
 
     uids: tuple[str, ...]
     revision: int = 0
@@ -84,7 +85,10 @@ class OwnerEpoch:
 
 @dataclass(frozen=True, slots=True)
 class EndOwner:
-    """Supervisor → queue or cache: a replaced scheduler's pods, with the nodes of `PodNodes`."""
+    """Supervisor → queue or cache: a replaced scheduler's pods, with the binder's answer.
+
+    nodes: as in `PodNodes`.
+    """
 
     owner: OwnerEpoch
     uids: tuple[str, ...]
@@ -113,8 +117,8 @@ class Restream:
 class Restore:
     """Cache → scheduler or worker: one part of the whole cluster state as of change `seq`.
 
-    epoch: of the incarnation that it is sent to. Another incarnation ignores it: the state may be
-    older than changes which that one has applied, and which are not sent again.
+    epoch: of the incarnation that it is sent to. A later incarnation ignores it: the state may lack
+    changes which that incarnation has applied and which are not sent again.
     """
 
     seq: int

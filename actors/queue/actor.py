@@ -79,7 +79,7 @@ class QueueActor:
         return clock_s()
 
     async def submit(self, batch: PodList) -> Submitted:
-        """Add pods, update known ones; the answer names those that a full queue refused."""
+        """Add pods and update known ones; return those refused because the queue is full."""
         if self._is_new:
             batch = await self._unbound_pods(batch)
         pods = list(batch.pods())
@@ -100,7 +100,8 @@ class QueueActor:
     async def lease(self, request: LeaseRequest) -> Leased:
         """Lease pods; if there are none, wait for some, for at most `wait_s`.
 
-        request.gangs: gangs with pods that wait at Permit; their other pods are activated first.
+        request.gangs: gangs with pods that wait at Permit; their other pods move to activeQ first.
+        request.profile: lease pods of this profile only; "" for all.
         """
         deadline_s = clock_s() + request.wait_s
         self.queue.activate_gangs(request.gangs, clock_s())
@@ -121,11 +122,11 @@ class QueueActor:
         return Leased(
             batch.lease_id,
             pod_list((pod.identity, pod.facts) for pod in batch.pods),
-            tuple(pod.attempts for pod in batch.pods),
-            tuple(pod.tie_break_number for pod in batch.pods),
-            self.core.active_count,
-            self._partition_turn(now_s),
-            self.queue.bound_of_gangs(batch),
+            lease_counts=tuple(pod.attempts for pod in batch.pods),
+            tie_break_numbers=tuple(pod.tie_break_number for pod in batch.pods),
+            waiting=self.core.active_count,
+            turn=self._partition_turn(now_s),
+            gangs=self.queue.bound_of_gangs(batch),
         )
 
     def _partition_turn(self, now_s: float) -> int:
@@ -155,8 +156,8 @@ class QueueActor:
     def _wake(self) -> None:
         """Retry the next gang, if gangs are tried one at a time; wake waiting lease requests.
 
-        They are tried so (`GangTurns`) after several of them failed again and again: two that do
-        not fit together would otherwise retry each other forever.
+        After repeated failures of several gangs, these are tried one at a time (`GangTurns`): else
+        two gangs that do not fit together would make each other fail forever.
         """
         self.queue.begin_gang_turn(clock_s())
         self._changed.set()
@@ -167,9 +168,10 @@ class QueueActor:
         return NOTHING
 
     async def nominated(self, request: Uids) -> Nominated:
-        """Return all nominations, and the requested pods without one, except for leased pods.
+        """Return the nominations of all pods, and which requested pods have none.
 
-        The scheduler of a leased pod may send another nomination before the answer is used.
+        Leased pods are in neither: their scheduler may send another nomination before the answer is
+        used.
         """
         nominations = self.queue.nominations.nominated(request.uids)
         # nominations.none: the requested pods without a nomination.

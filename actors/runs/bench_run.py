@@ -201,10 +201,10 @@ class BenchRun:
     async def _churn(self, step: steps.ChurnObjects) -> None:
         """Churn as upstream: at each interval create one object of each series.
 
-        With `recreates`, `number` slots are used in turn: objects are created in an empty slot, and
-        deleted from a full one.
+        With `recreates` there are `number` slots, one for each interval in turn: in an empty slot
+        the objects are created, in a full one they are deleted.
         """
-        # By slot: index of the objects in it.
+        # By slot: index of its objects in their series.
         full: dict[int, int] = {}
         next_s, turn = time.monotonic(), 0
         while step.recreates or not step.number or turn < step.number:
@@ -299,7 +299,7 @@ class BenchRun:
             await asyncio.sleep(poll_s)
 
     async def _until_attempted(self) -> None:
-        """Wait until no pod is in activeQ or leased."""
+        """Wait until no pod is in activeQ or leased: each was tried, whether it is bound or not."""
         deadline_s = time.monotonic() + self._timeout_s
         while True:
             state = await self._session.state()
@@ -380,7 +380,10 @@ class BenchRun:
         )
 
     def _report_progress(self, phase: str, followed: SubmittedSeries, uncollected: int = 0) -> None:
-        """Report how many pods are placed. uncollected: number of commits not fetched yet."""
+        """Report how many pods are bound.
+
+        uncollected: number of commits that are not recorded in `followed` yet.
+        """
         total = followed.series.count
         placed = min(total, followed.bound + max(0, uncollected))
         self._progress(Progress(phase, placed=placed, total=total))

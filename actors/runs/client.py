@@ -74,7 +74,7 @@ POLL_S = 0.1
 """Interval between two progress requests."""
 
 COLLECT_MAX = 10
-"""Most attempts to collect results; each but the first because the queue was replaced meanwhile."""
+"""Maximum number of attempts to collect results: a queue that was replaced needs another one."""
 
 
 class Client:
@@ -110,14 +110,15 @@ class Client:
                 outcome = await self._collect(inputs, scheduling_s)
                 if not _missing(inputs, outcome) and is_idle(await self._queue_state()):
                     return outcome
-            # The queue was replaced meanwhile: it retries pods, or had not received all of them.
+            # The queue was replaced meanwhile: the new one still schedules pods that were due, or
+            # had not received all pods when it seemed idle.
         missing = len(_missing(inputs, outcome))
         raise RunFailedError(
             f"{missing} pods are neither placed nor pending: the queue never became idle"
         )
 
     async def end(self, outcome: RunOutcome) -> None:
-        """Let the binder write the outcome next to the journal, and into the journal the run's end.
+        """Let the binder write the outcome next to the journal, and then the end mark into it.
 
         Raises the binder's error if that cannot be made durable.
         """
@@ -145,13 +146,13 @@ class Client:
 
     async def _call(self, name: str, method: Method[Q, A], message: Q) -> A:
         timeout_s = self._plan.settings.deadlines.call_s
-        # Resend after a deadline: the actor may only be slow. Whether it is lost, the supervisor
-        # decides.
+        # Resend after a deadline: the actor may only be slow. The supervisor decides whether an
+        # actor is lost.
         ref = ResendingRef(self._supervisor.refs[name])
         return await ref.call(method, message, timeout_s=timeout_s)
 
     async def _load(self, inputs: RunInputs) -> None:
-        """Send nodes and running pods to binder and cache, which streams them to its followers."""
+        """Send nodes and running pods to the binder, then to the cache for its followers."""
         self._progress(Progress("loading the cluster"))
         for start in range(0, len(inputs.nodes), NODES_PER_MESSAGE):
             nodes = node_batch(inputs.nodes[start : start + NODES_PER_MESSAGE])
@@ -184,6 +185,7 @@ class Client:
         bound = [(pod, node) for pod, node in rows if node]
         message = RunningPods(pod_list(pod for pod, _ in bound), tuple(node for _, node in bound))
         await self._call(CACHE, ADD_RUNNING, message)
+        # The queue counts the bound pods of each gang; other bound pods do not concern it.
         if members := in_gangs(pod for pod, _ in bound):
             await self._call(QUEUE, BOUND_MEMBERS, pod_list(members))
         self._bound_before += len(bound)

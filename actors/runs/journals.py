@@ -70,8 +70,9 @@ def open_journal(plan: RunPlan, inputs: RunInputs, *, keeps_outcome: bool = True
     settings = plan.settings.model_copy(update=folders)
     plan = replace(plan, settings=settings, digest=digest_of(plan, inputs))
     try:
-        is_finished = (folder / FINISHED).exists()
-        holds_run = is_finished or (folder.is_dir() and any(folder.glob("*.segment")))
+        # The file `FINISHED` is written after the output of the run.
+        output_written = (folder / FINISHED).exists()
+        holds_run = output_written or (folder.is_dir() and any(folder.glob("*.segment")))
         # The file that marks a copy which lacks records.
         if (folder / INCOMPLETE).exists():
             raise _refusal(
@@ -79,21 +80,25 @@ def open_journal(plan: RunPlan, inputs: RunInputs, *, keeps_outcome: bool = True
                 "is a copy that lacks records of its journal: use the journal itself, or another "
                 "copy of it",
             )
-        # Keep the journal of a finished run under a numbered name; begin with an empty folder.
-        if is_finished and not (plan.resume and keeps_outcome):
+        # Move the journal aside, to a name with a number; begin with an empty folder.
+        if output_written and not (plan.resume and keeps_outcome):
             folder.rename(free_name(folder))
             holds_run = False
     except OSError as failure:
         raise _refusal(folder, f"cannot be used: {failure.strerror}") from failure
     if not holds_run:
         return OpenedJournal(replace(plan, resume=False, first_epoch=1))
-    return _inspect(plan, folder, is_finished=is_finished, keeps_outcome=keeps_outcome)
+    return _inspect(plan, folder, output_written=output_written, keeps_outcome=keeps_outcome)
 
 
 def _inspect(
-    plan: RunPlan, folder: Path, *, is_finished: bool, keeps_outcome: bool
+    plan: RunPlan, folder: Path, *, output_written: bool, keeps_outcome: bool
 ) -> OpenedJournal:
-    """Return the plan that continues the run in a folder, or the run's outcome if it ended."""
+    """Return the plan that continues the run in a folder, or the run's outcome if it ended.
+
+    In the contents of the journal, `began_with` is the digest of the run's inputs, and `ended_with`
+    that of its outcome; "" if the journal has no record of it.
+    """
     try:
         contents = read_journal(RealDisk(folder))
     except JournalError as damaged:
@@ -117,7 +122,7 @@ def _inspect(
         bound = contents.bound.items()
         placements = tuple(PlacedPod(key, uid, node) for uid, (key, node) in bound)
         outcome = read_outcome(folder, contents.ended_with, placements)
-    if outcome is None and is_finished:
+    if outcome is None and output_written:
         raise _refusal(
             folder,
             "holds a run that ended, but not its outcome: start a new run without --resume",

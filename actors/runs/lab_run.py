@@ -79,9 +79,9 @@ class _AcceptingVerifier(Verifier):
 
 
 class LabBinder(BinderActor):
-    """A binder that counts. recheck: what it checks at the commit.
+    """A binder that counts. recheck: which filters it runs again at the commit.
 
-    all: as every binder. node: all filters but those that read other nodes. none: nothing.
+    "all": those of every binder. "node": all but those that read other nodes. "none": no filter.
     _began_s: time of the first submission. _waits: as in `LabMetrics`. Times are in seconds of the
     event loop's clock, which is virtual in a simulation.
     """
@@ -138,6 +138,7 @@ def node_profiles(plan: RunPlan, classes: PodClasses) -> dict[str, Profile]:
     profiles = {}
     for config in plan.config().profiles:
         complete = Profile(config, registry, handle)
+        # A filter whose prepared data depends on moved pods reads the pods of other nodes.
         cross_node_filters = {
             each.name for each in complete.filter if has_pre_filter_extensions(each)
         }

@@ -132,13 +132,13 @@ class ActorLauncher:
         return run_on_new_loop(_with_actors(partial(self._runtime, plan), plan, progress, work))
 
     def finish(self, plan: RunPlan) -> None:
-        """Mark that the outcome of a run is written or shown, so that nothing is left to resume."""
+        """Mark that the output of a run is written or shown: the run need not be resumed."""
         mark_finished(plan)
 
     def _stop_started(self) -> None:
         """End the runtime that `prepare` started, for a run that needs no actors."""
         starting, self._starting = self._starting, None
-        # The run needs no actors: it does not fail with them.
+        # A failure to start Ray does not matter to a run without actors.
         with contextlib.suppress(*_CALL_ERRORS):
             if starting is not None:
                 run_on_new_loop(starting.result().stop())
@@ -242,7 +242,7 @@ async def _with_actors(
 
     supervise: makes the supervisor.
     """
-    # A plugin's call that does not return ends this process (inline) or that of its actor.
+    # The process of an actor in which a plugin's call does not return is ended; inline, this one.
     with plugins_watched(plan) as watched_plan, gc_tuned(tuning_of(plan.settings.batch)):
         return await _with_runtime(make_runtime, watched_plan, progress, work, supervise)
 

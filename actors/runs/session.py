@@ -54,8 +54,8 @@ PODS_PER_MESSAGE = 5_000
 
 CLASSES_PER_MESSAGE = 32
 """Maximum number of pod classes in one message of submitted pods, unless a batch is larger. Binder
-and queue need about 60 µs to decode each, in which they do nothing else. Each pod with claims of
-its own is a class.
+and queue need about 60 µs to decode each, and handle no other message meanwhile. Each pod with
+claims of its own is a class.
 """
 
 NODES_PER_MESSAGE = 20_000
@@ -92,7 +92,7 @@ class RunSession:
             await self.call(BINDER, ADD_NODES, part)
             await self.call(CACHE, ADD_NODES, part)
             if notify_queue:
-                changes = tuple(NodeChange(None, facts) for facts in part.nodes)
+                changes = tuple(NodeChange(old=None, new=facts) for facts in part.nodes)
                 await self.call(QUEUE, OBSERVE, ClusterChanges(changes))
 
     async def remove_nodes(self, nodes: Sequence[NodeFacts]) -> None:
@@ -101,7 +101,7 @@ class RunSession:
         removed = NodeNames(tuple(facts.name for facts in nodes), self._revision)
         await self.call(BINDER, REMOVE_NODES, removed)
         await self.call(CACHE, REMOVE_NODES, removed)
-        changes = tuple(NodeChange(facts, None) for facts in nodes)
+        changes = tuple(NodeChange(old=facts, new=None) for facts in nodes)
         await self.call(QUEUE, OBSERVE, ClusterChanges(changes))
 
     async def submit(self, batch: PodList) -> None:

@@ -33,8 +33,7 @@ from roadstead.report.ray_nodes import CheckedNode
 from roadstead.version import __version__
 
 FIRST_CHECK_S = 60.0
-"""Deadline of the first check of one node. A node that must build Ray's runtime environment for it
-needs longer than one that only starts a process."""
+"""Deadline of the first check of one node: the node may have to make Ray's runtime environment."""
 
 REPEATED_CHECK_S = 15.0
 """Deadline of a repeated check. The run waits for it, and the node has its environment by now."""
@@ -161,7 +160,7 @@ async def check_nodes(
 
 
 async def _check_node(node: RayNode, nonce_path: str, timeout_s: float) -> NodeReport:
-    # By value: a node without Roadstead could not import the function, and must answer, too.
+    # Send the function's code, not its name: a node without Roadstead must answer, too.
     ray.cloudpickle.register_pickle_by_value(node_probe)
     task = ray.remote(probe).options(
         num_cpus=0,
@@ -186,14 +185,18 @@ async def _check_node(node: RayNode, nonce_path: str, timeout_s: float) -> NodeR
 def clock_difference_s(node_s: float, began_s: float, ended_s: float) -> float:
     """Return how far a node's clock is ahead of this one, at least; negative if it is behind.
 
-    node_s: its Unix time, read at an unknown moment of the check. began_s, ended_s: of the check,
-    in Unix time here. The start of a process or the making of an environment may take a minute.
+    node_s: its Unix time, read at some moment of the check, which may last a minute. began_s,
+    ended_s: start and end of the check, in Unix time here.
     """
     return max(0.0, node_s - ended_s) + min(0.0, node_s - began_s)
 
 
 def problem_in(found: Mapping[str, str]) -> str:
-    """Return why a node cannot run this release, with the remedy; "" if it can."""
+    """Return why a node cannot run this release, with the remedy; "" if it can.
+
+    found: see `probe`; `error` is that of the import of Roadstead on the node, `digest` that of the
+    package's files.
+    """
     if error := found["error"]:
         return (
             f"Roadstead cannot be imported there ({error}): install roadstead {__version__} for "

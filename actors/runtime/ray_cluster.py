@@ -110,7 +110,7 @@ class RayCluster:
     ) -> dict[str, RayNode] | Unplaceable:
         """Place the processes on checked nodes, without nodes that failed their check.
 
-        If there is no room then, nodes whose check was late are checked again.
+        If these have no room, nodes whose check was late are checked again.
         """
         checks = self._checks
         while True:
@@ -194,9 +194,10 @@ class RayCluster:
         return str(self._used[self._journal_node_id]) if self._journal_node_id else ""
 
     async def room_for(self, role: Role, others: Sequence[str], without: Collection[str]) -> int:
-        """Return how many processes of a role fit on checked nodes in addition to other new ones.
+        """Return how many processes of a role (`role_of`) fit on checked nodes.
 
-        Checks all nodes with room that are not checked yet. without: ids of lost nodes.
+        Checks all nodes with room that are not checked yet. others: names of other new processes,
+        which must fit, too. without: ids of lost nodes.
         """
         checks, cpus = self._checks, self.options.cpus_per_process
         listed = await asyncio.to_thread(alive_nodes)
@@ -220,7 +221,7 @@ class RayCluster:
         return None if node is None else (node.address, node.port)
 
     def node_of_process(self, process: str) -> RayNode | None:
-        """Return the node of a process; None while it waits for one, as during a replacement."""
+        """Return the node of a process; None while no node is chosen, as in a replacement."""
         node_id = self.node_of.get(process)
         return None if node_id is None else self._used[node_id]
 
@@ -285,9 +286,9 @@ def alive_nodes() -> list[RayNode]:
 class CpuRequest:
     """The request for CPUs to the cluster's autoscaler, withdrawn at the end of the block.
 
-    A cluster has one such request: each that is sent replaces the one before, of whichever run. So
-    it is sent repeatedly, in case another run has replaced or withdrawn it, and is withdrawn only
-    by a run that has sent one.
+    A cluster has one such request, which all its runs share: the last one replaces those of other
+    runs. So a run repeats its request, which another run may have replaced or withdrawn, and a run
+    that has sent none withdraws none.
     """
 
     def __init__(self) -> None:

@@ -112,7 +112,7 @@ class RayHost:
         try:
             for name, build in builds.items():
                 actor = build(directory)
-                # Its replies carry the warnings of this process to the driver.
+                # The dispatcher adds the warnings of this process to the replies of the actor.
                 collect = self._warnings.collect
                 self._dispatchers[name] = Dispatcher(name, actor, self._limits, collect)
         except InputError as failure:
@@ -121,7 +121,7 @@ class RayHost:
             if not self._setup.run:
                 failed = failure.at(source=f"in the process {self._process} on Ray")
             else:
-                # Also for the path of a file: it may differ from machine to machine.
+                # The machine is named even if the error names a file: its content may differ.
                 where = f"in the process {self._process} on {socket.gethostname()}"
                 failed = failure.at(obj=where) if failure.source else failure.at(source=where)
             self._failure = encode_failure(failed)
@@ -159,7 +159,7 @@ class RayHost:
             task.cancel()
 
     async def rebuild(self, builds: Mapping[str, Factory], directory: Directory) -> int | Failure:
-        """Build the next incarnations of retired actors; the answer is that of `ready`."""
+        """Build the next incarnations of retired actors; return as `ready` does."""
         await self.retire()
         self._failure = None
         self._build(builds, directory)
@@ -168,7 +168,7 @@ class RayHost:
     async def end(self) -> None:
         """End this process after the reply.
 
-        Works even if Ray's head is down, which otherwise ends actors.
+        Ray kills an actor through its head; this works even if the head is down.
         """
         timer = threading.Timer(END_AFTER_S, os._exit, (0,))
         timer.daemon = True

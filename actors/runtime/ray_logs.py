@@ -97,7 +97,7 @@ class RunLogs:
         labels = self._labels()
         readable = []
         for node_id in self._names.keys() - lost:
-            # The control process (queue, cache and binder) answers soonest: a scheduler may be in
+            # The control process (queue, cache and binder) first: a scheduler does not answer in
             # the middle of a batch.
             local = sorted(
                 (name for name in handles if node_of.get(name) == node_id),
@@ -170,7 +170,7 @@ async def _copy_node(node: NodeLogs, into: Path, timeout_s: float, missing: list
     failure: Exception = TimeoutError("no answer")
     for request in node.requests:
         try:
-            # Half of the time, so that another request can be tried after one that hangs.
+            # The first request may hang: half of the time is left for another one.
             async with asyncio.timeout(timeout_s / 2):
                 folder, files = _decode_listing(await request("", 0, 0))
         except (RayError, TimeoutError, CodecError) as each:

@@ -37,7 +37,8 @@ AGENTS = (
     ray_constants.PROCESS_TYPE_DASHBOARD_AGENT,
     ray_constants.PROCESS_TYPE_RUNTIME_ENV_AGENT,
 )
-"""Agents that a local Ray does without. The raylet wants a process for each, and ends with it."""
+"""Agents that a local Ray does not need. The raylet starts a process for each, and ends if that
+process ends; so each is replaced by one that waits (`ray_child.IDLE`)."""
 
 AGENT_PORTS = (
     "metrics_agent_port",
@@ -48,7 +49,7 @@ AGENT_PORTS = (
 """Ray's names of the ports on which its agents listen."""
 
 NO_PORT = -1
-"""What an agent without a port writes, for example one of a Ray without `ray[default]`."""
+"""Ray's value for an agent that listens on no port."""
 
 JOIN_TRIES = 5
 """How often Ray asks the head of a cluster that is joined, a second after each refusal."""
@@ -94,8 +95,8 @@ def quiet_driver() -> Iterator[None]:
     """Keep a Ray that is initialized inside the block from printing on this process's output.
 
     It would print a native stack on SIGTERM, and, among the results on standard output, errors of a
-    node that ended, which the supervisor reports anyway. And it would ask a head that answers, but
-    refuses its token, twenty times in as many seconds, with a line for each.
+    node that ended, which the supervisor reports anyway. A head that refuses its token would be
+    asked twenty times, once a second, with a printed line for each.
     """
     with ExitStack() as stack:
         for module, name, value in (
@@ -131,7 +132,10 @@ def lean_node(folder: str) -> Iterator[None]:
 
 
 def _agent_command(component: str, *_: object, **options: object) -> list[str]:
-    """Return the start of the command of a Python program of Ray, whose path follows."""
+    """Return the beginning of a command, to which Ray appends the path of its Python program.
+
+    component: Ray's type of the process that the command starts.
+    """
     if component in AGENTS:
         return [sys.executable, "-I", "-S", CHILD, ray_child.IDLE]
     return [sys.executable, "-u", CHILD]

@@ -131,9 +131,9 @@ def room_for(
     constraints: PlacementConstraints,
     node_of: Mapping[str, str],
 ) -> int:
-    """Return how many processes of a role fit on the nodes with its labels in addition to others.
+    """Return how many processes of a role fit on the nodes that have the labels of the role.
 
-    others: names of new processes, which `place` would place together with them; 0 if they do not
+    others: names of other new processes, which are placed first; the result is 0 if these do not
     fit. node_of: as for `place`. Processes that reserve nothing count as one CPU each.
     """
     labels, cpus = constraints.labels.get(role, {}), constraints.cpus or 1.0

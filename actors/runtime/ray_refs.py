@@ -73,7 +73,7 @@ class RayRef:
         send = self._send(self.stamp.envelope(method.name, message))
         sent: Awaitable[bytes] | None = None
         with contextlib.suppress(RayError):
-            # After an error here, the coroutine sends again and raises its error.
+            # If this fails, the coroutine sends again, and raises the error of that attempt.
             sent = send()
         return self._reply(method, send, sent, timeout_s)
 
@@ -106,8 +106,8 @@ class RayDirectory:
     """Lookup of the actors of one run by name; sent to each of its actors.
 
     run: unique name of the run, and part of the names of its Ray actors, because several runs may
-    share a namespace. hosts: actor → name of its process; one that is missing has a process of its
-    own name. part_bytes: as for `RayRef`.
+    share a namespace. hosts: actor → name of its process; an actor that is not in it has a process
+    of the same name. part_bytes: as for `RayRef`.
     """
 
     run: str

@@ -66,11 +66,11 @@ START_S = 120.0
 """Deadline for the start of Ray."""
 
 REPLACE_S = 30.0
-"""Deadline for room on another node for actors that were lost with theirs."""
+"""How long actors of a lost node wait for room on another node."""
 
 REBUILD_S = 3.0
-"""Deadline for the rebuild of actors in their process: one that computes for longer is replaced
-like a lost one."""
+"""Deadline for the rebuild of actors in their process. A process that does not answer until then,
+because it still computes, is replaced like a lost one."""
 
 END_S = 1.0
 """Deadline for the processes' replies to the request to end."""
@@ -147,7 +147,7 @@ class RayRuntime:
         for host, builds in groups.items():
             self._hosts |= dict.fromkeys(builds, host)
         directory = self._directory()
-        # Groups whose processes run already, without actors.
+        # Groups whose processes have been kept: only their actors were ended.
         retired = {host: groups[host] for host in groups.keys() & self._retired}
         new = {host: groups[host] for host in groups if host not in retired}
         self._retired.clear()
@@ -256,7 +256,10 @@ class RayRuntime:
     async def _await_answer(
         self, host: str, call: Callable[[], Awaitable[int | Failure]], timeout_s: float
     ) -> None:
-        """Note the process id that the call returns once the actors of a process are built."""
+        """Wait until the actors of a process are built, and record its process id.
+
+        call: `ready` or `rebuild` of the process. Raises the error of a build.
+        """
         try:
             async with asyncio.timeout(timeout_s):
                 ready = call_until_available(call)

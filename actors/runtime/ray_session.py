@@ -52,8 +52,9 @@ SYSTEM_CONFIG = {
     # Otherwise `ray.init` holds the GIL until the first processes have registered: forever if one
     # of them ends or hangs while it starts, and then no deadline in this process could fire.
     "prestart_worker_first_driver": False,
-    # After this time Ray ends a process that has not registered and starts another. With START_S
-    # here, one process that crashes while it starts would end the run.
+    # After this time Ray ends a process that has not registered and starts another. It must be much
+    # shorter than the deadline of the start: else one process that crashes while it starts would
+    # end the run.
     "worker_register_timeout_seconds": 30,
     # Ray's workers run at niceness 15 by default: on a busy machine a run then takes twenty times
     # as long.
@@ -240,6 +241,7 @@ def open_session(
     processes: how many a local Ray may start at a time. Errors as for `RaySession`, and InputError
     for a runtime environment that cannot be read, or that an initialized Ray cannot have.
     """
+    # The address is "" for a Ray that this process has initialized before the run.
     if not target.address:
         if options.runtime_env is not None:
             raise InputError(

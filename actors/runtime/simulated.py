@@ -211,8 +211,9 @@ class SimulatedRuntime:
         self._replacements = dict(replacements or {})
         self._processes: list[tuple[str, ...]] = []
         loop = asyncio.get_running_loop()
-        assert isinstance(loop, VirtualLoop), "simulated actors needs virtual time"
+        assert isinstance(loop, VirtualLoop), "simulated actors need virtual time"
         loop.set_task_factory(_make_task)  # type: ignore[arg-type]
+        # The loop adds this delay to each timer that is set.
         loop.late_s = self._late_s
 
     async def start(

@@ -25,8 +25,8 @@ class Faults:
     0 turns a fault off. lost: requests and replies alike. duplicated: delivered twice. slow:
     delayed by up to `slow_max_s`, so that other messages overtake. A partition cuts two actors off
     from each other, a pause holds back an actor's messages; each lasts up to its `…_max_s`. A crash
-    loses an actor's state. seldom: share of the first `SELDOM` messages of each method that suffer
-    one of the run's message faults, so that methods which are seldom called suffer them too. late:
+    loses an actor's state. seldom: an additional share, for the first `SELDOM` messages of each
+    method, so that methods which are seldom called meet a fault of messages (`of_messages`). late:
     share of an actor's timers (sleeps, deadlines) that fire up to `late_max_s` late, as on a busy
     machine. No fault begins after `until_s` of virtual time.
     """
@@ -122,8 +122,9 @@ class Network:
             delay_s = self.random.uniform(*DELAY_S)
             if fault == "slow":
                 delay_s += self.random.uniform(0.0, self.faults.slow_max_s)
-            since_s = max(self._loop.time(), self._paused_until.get(source, 0.0))
-            self._loop.call_on_time(since_s + delay_s, self._arrive, target, kind, arrive)
+            # A message of a paused actor leaves it at the end of the pause.
+            leaves_s = max(self._loop.time(), self._paused_until.get(source, 0.0))
+            self._loop.call_on_time(leaves_s + delay_s, self._arrive, target, kind, arrive)
 
     def _fault_of_message(self, source: str, target: str, kind: str) -> str:
         """Draw the fault of a message; "" for none."""
@@ -155,8 +156,8 @@ class Network:
         if fault == "cut off":
             last_s = self._cut_until.get(frozenset({source, target}), 0.0)
             if self._loop.time() < last_s + self.faults.partition_max_s:
-                # Two cuts in a row would act as one longer than `partition_max_s`; callers may
-                # then raise.
+                # Two cuts in a row would act as one longer than `partition_max_s`, after which
+                # callers no longer resend but raise.
                 return ""
             self.cut(source, target, self._seldom.uniform(0.1, self.faults.partition_max_s))
         return fault

@@ -28,11 +28,11 @@ MAX_NOTED = 64
 """Number of messages whose method, size and sender are kept."""
 
 MAX_KEPT_BYTES, MAX_KEPT = 256 * 1024, 4096
-"""Number of bytes and messages that are kept in full. They contain names and facts of pods; they
-are written only if the user asked for logs, to a file that only its owner can read."""
+"""Bytes, and number, of the messages that are kept in full. These contain names and facts of pods;
+they are written only if the user asked for logs, to a file that only its owner can read."""
 
 EXCERPT_MAX_LINES = 8
-"""Consecutive messages of one method from one sender are one line."""
+"""Maximum number of lines, each for consecutive messages of one method from one sender."""
 
 NAME_MAX_CHARS = 64
 """Length of a noted method or sender: a broken sender may send names of any length."""

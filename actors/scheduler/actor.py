@@ -43,7 +43,7 @@ class SchedulerActor:
     """One scheduler of a run.
 
     members: the bound pods of each gang. _loop: the task that leases and decides. _failed: number
-    of failed attempts by `ReportKind`.
+    of attempts without a node (UNSCHEDULABLE), and of those that ended with an error (FAILED).
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class SchedulerActor:
     def key_of(self, facts: PodFacts) -> str | None:
         """Return the key of an undecided pod with these facts; None if there is none.
 
-        The watch over users' plugins names with it the pod of a call that does not return.
+        If a call of a user's plugin does not return, the error names this pod.
         """
         waiting = self.core.undecided(self._plan.settings.batch)
         return next((pod.key for pod in waiting if pod.pod_class.facts == facts), None)
@@ -165,6 +165,7 @@ class SchedulerActor:
         """Run one lease or one batch."""
         done = await self._driver.step()
         if done is None:
+            # It leased pods.
             return
         if done.retry_reason:
             log(self._name, "batch begins anew", why=done.retry_reason)

@@ -75,7 +75,7 @@ class Driver:
         self._phase, self._phase_began = "", 0.0
 
     async def step(self) -> BatchDone | None:
-        """Run one lease or one batch of the scheduler."""
+        """Run one batch of the scheduler, or a lease if it has no undecided pods (None)."""
         self._phase = ""
         return await drive(self._scheduler.step(clock_s()), self.handle)
 
@@ -92,11 +92,12 @@ class Driver:
             case Phase(name):
                 self._begin_phase(name)
             case Prepare(pods):
+                # Applies the changes of claims in the cache's answers. `pods`: their number.
                 self._volumes.catch_up()
                 return self._kernel.compiled_kernel(pods)
             case CatchUp(is_again):
                 performer = self._scheduler.performer
-                # A repeated catch-up belongs to the read that it repeats.
+                # The state is read once for a batch, even if the catch-up is repeated.
                 performer.metrics.reads += not is_again
                 # seq: number of the last change in the cache's answers.
                 await self._nodes.catch_up(performer.seq)
@@ -155,7 +156,8 @@ class Driver:
         if self._scorers is None:
             return
         scheduler = self._scheduler
-        # The pods of the batch, which are first among the undecided ones, and some after them.
+        # The undecided pods begin with those of the batch. `MAX_UNSCORED` is the size of the next
+        # batch, if workers score it.
         undecided = scheduler.core.undecided(len(pods) + MAX_UNSCORED)
         in_scope = scheduler.cycle.in_scope(scope, undecided)
         # The pods after those of the batch are scored while the batch is decided.

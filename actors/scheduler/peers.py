@@ -120,9 +120,16 @@ class Peers:
 
     async def _lease(self, need: RequestLease) -> LeasedPods | None:
         started = time.perf_counter()
-        fields = self._owner, self._epoch, need.max_pods, LEASE_WAIT_S, need.profile, need.gangs
+        request = LeaseRequest(
+            self._owner,
+            self._epoch,
+            need.max_pods,
+            wait_s=LEASE_WAIT_S,
+            profile=need.profile,
+            gangs=need.gangs,
+        )
         timeout_s = self._call_s + LEASE_WAIT_S
-        leased = await self._call_once(QUEUE, LEASE, LeaseRequest(*fields), timeout_s)
+        leased = await self._call_once(QUEUE, LEASE, request, timeout_s)
         if leased is None:
             return None
         self.add_time("lease", started)
@@ -151,7 +158,8 @@ class Peers:
             _pods(need.attempts),
             tuple(a.node_name for a in need.attempts),
             tuple(a.token for a in need.attempts),
-            *(need.known_changes, need.bind_next),
+            known_changes=need.known_changes,
+            bind_next=need.bind_next,
         )
         answer = await self._call(CACHE, ASSUME, batch)
         self.add_time("assume", started)
@@ -162,10 +170,11 @@ class Peers:
         message = NominateBatch(
             pod_list((identity_of(each.uid, each.key), each.facts) for each in need.nominations),
             tuple(each.node_name for each in need.nominations),
-            tuple(bool(each.victims) for each in need.nominations),
-            *(need.evicted, need.known_changes),
+            preempts=tuple(bool(each.victims) for each in need.nominations),
+            evicted=need.evicted,
+            known_changes=need.known_changes,
             # Claims of devices, in place of victims: (key, UID of the pod).
-            tuple((n.deallocates, n.uid) for n in need.nominations if n.deallocates),
+            deallocated=tuple((n.deallocates, n.uid) for n in need.nominations if n.deallocates),
         )
         answer = await self._call(CACHE, NOMINATE, message)
         self.add_time("preempt", started)
@@ -182,7 +191,7 @@ class Peers:
     ) -> A | None:
         """Return the answer; None after a failure, since the actor may be about to be replaced.
 
-        Raises once `SENDS` calls since the last answer found an actor lost.
+        Raises ActorLostError if `SENDS` calls found an actor lost and none was answered meanwhile.
         """
         try:
             answer = await self._ref(name).ref.call(method, message, timeout_s=timeout_s)

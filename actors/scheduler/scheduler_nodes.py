@@ -43,8 +43,8 @@ class SchedulerNodes(TableFollower):
         table, call_s = NodeTable(classes), settings.deadlines.call_s
         super().__init__(name, table, call_s, is_new=is_new, epoch=epoch)
         self._stays_stale = settings.staleness_s is not None
-        # In mode `exact` one scheduler reads the state after its simulated latency: no change has
-        # to wait.
+        # The simulated latency is between reading the state and deciding. In mode `exact` the state
+        # is read after it, so that no change has to wait.
         self._has_decision_time = (
             settings.decision_time.is_positive and settings.concurrency != "exact"
         )
@@ -79,7 +79,7 @@ class SchedulerNodes(TableFollower):
         await super()._wait_for(seq)
 
     async def receive(self, batch: DeltaBatch) -> None:
-        """Receive changes; if too many wait, apply them although the settings let them wait.
+        """Receive changes; if too many wait, apply them between two batches despite the settings.
 
         The superclass raises an error once `MAX_WAITING_BATCHES` wait.
         """
@@ -150,6 +150,7 @@ class SchedulerNodes(TableFollower):
     def _add_pod(
         self, name: str, pod_class: PodClass, uid: str, key: str, started_s: float | None
     ) -> None:
+        # Confirm the placement; add the pod only if it is not on the table yet.
         if self.tentative.confirm([uid], [name], [pod_class]):
             super()._add_pod(name, pod_class, uid, key, started_s)
 

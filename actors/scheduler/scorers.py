@@ -72,8 +72,9 @@ class Scorers:
 
     missed: number of requests to late or lost workers. scored, listed: number of classes that
     workers scored, and of those for which they listed rows. _late: workers that missed a deadline
-    of the present requests. _skipped_profiles: names of profiles that are not sent. _next_scoring:
-    scoring for the next batch. _scored_parts: merges the workers' answers; has the rows of each.
+    of the present batch's requests (`missed_before`: of the batch before). _skipped_profiles: names
+    of profiles that are not sent. _next_scoring: scoring for the next batch. _scored_parts: merges
+    the workers' answers; has the rows of each.
     """
 
     def __init__(
@@ -228,7 +229,7 @@ class Scorers:
         for pod, results in zip(pods, results_of, strict=True):
             builder.store_worker_results(pod.signature, results)
         self.scored += len(pods)
-        # Without all answers, the sum would be too small.
+        # A missing answer would make the plugins seem faster than they are.
         if len(answers) == len(workers):
             self._skip_if_cheap(pods, sum(each.spent_s for each in answers.values()))
 
@@ -254,7 +255,11 @@ class Scorers:
     async def _call(
         self, method: Method[Q, A], worker: int, request: Q, until_s: float, was_late: bool
     ) -> A | None:
-        """Return a worker's answer; None if it is late or lost, then for the rest of the batch."""
+        """Return a worker's answer; None if it is late or lost.
+
+        Then it is sent nothing more for this batch. was_late: whether it was late or lost in the
+        batch before.
+        """
         share = LATE_SHARE if was_late else 1.0
         left_s = min(self._deadlines.call_s, (until_s - clock_s()) * share)
         if worker in self._late or left_s <= 0:

@@ -240,7 +240,7 @@ class Refill:
         if CACHE not in names:
             await self._call(CACHE, REMOVE_PODS, PodRemoval(evicted.uids))
         if QUEUE not in names:
-            # Of no lease: only the evicted pods, which need none, are reported.
+            # A report without a lease: evicted pods need not be leased.
             report = LeaseReport(
                 lease_id=0, bound=(), returned=(), pending_reasons=(), evicted=evicted
             )

@@ -194,6 +194,7 @@ class Supervisor:
     async def _watch_actors(self) -> None:
         """Replace lost actors, and start further workers, until an actor cannot be replaced."""
         while True:
+            # The failures of a status request to each actor.
             failures = await self.statuses.failures(return_when=asyncio.FIRST_EXCEPTION)
             if failures:
                 # Wait for further failures: the first may only follow from a lost actor, and actors
@@ -206,6 +207,7 @@ class Supervisor:
                 await self._replace(lost_actors)
             elif failures:
                 raise failures[0]
+            # Workers that were started because the cluster has room for more than at the start.
             elif more := self._growth.step(self._plan, self._groups_of):
                 await self._take_over(more)
             await asyncio.sleep(WATCH_S)
@@ -230,8 +232,8 @@ class Supervisor:
         log("supervisor", "replacing", actors=", ".join(sorted(names)), gone=", ".join(errors))
         # After a replacement that failed, no process is trusted any more.
         retired = set() if self._unfinished else names - set(errors)
-        # The copy's folder is the journal now, and the next copy runs on another node. In its
-        # present process it would lock the folder that the new binder opens.
+        # If the copy was promoted, its folder is the journal now, and the next copy runs on another
+        # node. In its present process it would lock the folder that the new binder opens.
         retired.discard(JOURNAL_COPY)
         # The first sentence of each error: the rest describes another end of the run.
         losses = "; ".join(str(each).partition(". ")[0] for each in errors.values())
@@ -256,7 +258,7 @@ class Supervisor:
     async def _try_restart(self, names: set[str], retired: set[str], why: str) -> bool:
         """Replace actors, and return whether all of them answer; else `_watch_actors` repeats it.
 
-        retired: as for `_restart`. RunFailedError, which begins with `why`, without a node for one.
+        retired: as for `_restart`. RunFailedError if no node has room; its text begins with `why`.
         """
         self._unfinished = names
         try:
@@ -295,8 +297,8 @@ class Supervisor:
             await (self._runtime.retire if name in retired else self._runtime.kill)(name)
             self.epochs[name] += 1
         groups = {host: builds for host, builds in self.groups().items() if names & set(builds)}
-        # Twice: running actors refuse the ended incarnations before new ones start; the new ones
-        # know no epochs yet.
+        # Running actors must refuse the ended incarnations before new ones start. The new ones know
+        # no epochs, and must refuse them as soon as they run.
         await self._fence(names, at=self._present_refs.keys() - names)
         self._present_refs.update(await self._start(groups))
         await self._fence(self.epochs.keys(), at=self._present_refs.keys())

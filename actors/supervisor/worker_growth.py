@@ -82,8 +82,13 @@ class WorkerGrowth:
             self._starting = asyncio.create_task(self._start(plan, groups_of))
 
     async def _start(self, plan: RunPlan, groups_of: GroupsOf) -> StartedWorkers | None:
-        room = await self._runtime.room_for_workers() or 0
         settings = plan.settings
+        try:
+            room = await self._runtime.room_for_workers() or 0
+        except RoadsteadError as failure:
+            # The nodes could not be checked, for example: a run does not end for want of workers.
+            log("supervisor", "the room for workers is unknown", why=str(failure))
+            return None
         count = grown_count(settings.workers, plan.workers_max, room)
         if count == settings.workers:
             return None

@@ -1,7 +1,8 @@
 """RayTasks: runs the tasks of a sweep as Ray tasks, on a Ray of its own or on all nodes of one.
 
 A task is sent as packed plain data with the name of its function; no object of a user is pickled.
-Ray repeats nothing (`max_retries=0`), since the core counts the starts of a task. On a joined Ray,
+Ray repeats nothing (`max_retries=0`), since the core of the sweep starts a lost task again, and
+counts the starts. On a joined Ray,
 each task reserves a CPU of a node that is checked before, and nodes are watched: Ray itself notices
 a lost one after 16 s (docs/decisions/0047 and 0048).
 """
@@ -78,7 +79,9 @@ def ray_failures() -> Iterator[None]:
 
 
 class RayTasks:
-    """Driver of a sweep (`TaskDriver`) on Ray.
+    """Driver of a sweep (`TaskDriver`) on Ray: starts its tasks, and returns how they ended.
+
+    A task may be finished, failed (which ends the sweep), or lost with its process or node.
 
     _running: reference of the reply → the start of a task (`Start`: its index, and how often it was
     started), and the id of its node. _problems: of nodes that did not pass their check.
@@ -129,7 +132,9 @@ class RayTasks:
         except OSError as failure:
             raise RunFailedError(f"{path}: cannot be written: {failure.strerror}") from failure
         self._function, self._shared = ray.remote(run_with_file), str(path)
-        node = RayNode(LOCAL_NODE, LOCAL_NODE, "127.0.0.1", 0, processes, processes)
+        node = RayNode(
+            LOCAL_NODE, LOCAL_NODE, "127.0.0.1", port=0, cpus=processes, free_cpus=processes
+        )
         self._nodes.use([node], {})
 
     def _use_joined(self) -> None:
@@ -179,7 +184,7 @@ class RayTasks:
         try:
             data = ray.get(reply)
         except RayTaskError as failure:
-            # Errors of the task are in the reply (`run_remotely`): Ray could not begin it.
+            # Ray could not begin the task: its own errors would be in the reply (`run_remotely`).
             return Failed(start, RunFailedError(f"run {start.task + 1}: {first_line(failure)}"))
         except RayError as failure:
             return Lost(start, first_line(failure))
@@ -243,7 +248,7 @@ class RayTasks:
         time.sleep(WAIT_S)
 
     def _end_wait(self) -> None:
-        """Repeat the request for CPUs no more; it stays in force until the sweep ends."""
+        """Stop repeating the request for CPUs; Ray serves the last one until the sweep ends."""
         if self._is_waiting and self._watch is not None:
             self._watch.request([])
         self._is_waiting = False

@@ -63,7 +63,7 @@ class WorkerActor(TableFollower):
         self._ranker = Ranker(self._scorer.by_arrival, self.table, profiles)
 
     def _needs_restore(self, seq: int) -> bool:
-        """Whether the state is newer: a worker that missed changes is restored, too."""
+        """Whether the state is newer than the table: so also after missed changes."""
         return seq > self.applied
 
     def _clear(self) -> None:
@@ -117,6 +117,7 @@ class WorkerActor(TableFollower):
         began = time.perf_counter()
         compiled_kernel = self._kernel.compiled_kernel(len(request.classes))
         names = self.touched.since(request.seq)
+        # Without lists, if the changes or the kernel (off, or not loaded yet) are missing.
         if names is None or compiled_kernel is None or compiled_kernel.code is None:
             return RankAnswer(rows=len(self.table), digest=self._scorer.digest, touched=None)
         touched = self._scorer.arrivals_of({name for name in names if self.table.has_node(name)})
@@ -134,7 +135,7 @@ class WorkerActor(TableFollower):
         new_nodes = batch.new_nodes[applied_count:]
         arrivals = np.frombuffer(batch.new_arrivals, np.int64)[applied_count:]
         if len(arrivals) and arrivals[-1] >= MIN_NODES_FOR_LISTS:
-            # So many pods start the load: the first request for lists needs the kernel.
+            # Schedulers may request lists of so many nodes: begin to load the kernel for these.
             self._kernel.compiled_kernel(LOAD_AFTER_PODS)
         own = np.flatnonzero(arrivals % self._count == self._index)
         if len(own):

@@ -42,9 +42,9 @@ class TableFollower:
     """A node table and `applied`, the number of the last change in it.
 
     call_s: how long to wait for changes. is_new: it replaces another follower, and first waits for
-    the whole cluster state. is_paused: changes wait. touched: names of changed nodes by number of
-    the change. _parts: received parts of the cluster state, by number of its change and of the
-    part. _waiting_batches: by number of their first change.
+    the whole cluster state, with -1 as `applied`. is_paused: changes wait. touched: names of
+    changed nodes by number of the change. _parts: received parts of the cluster state, by number of
+    its change and of the part. _waiting_batches: by number of their first change.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class TableFollower:
     async def apply(self, changes: PackedChanges) -> ChangesApplied:
         """Apply changes of the cache, except those sent to an earlier incarnation.
 
-        Their numbers may be those of a cache that was replaced, too.
+        An earlier cache may have sent these, and numbered other changes with the same numbers.
         """
         if not 0 < changes.epoch < self._epoch:
             await self.receive(changes.unpacked())
@@ -97,8 +97,8 @@ class TableFollower:
                 return self._waiting_batches.pop(first)
         return None
 
-    # Changes that are applied already are skipped.
     def _apply(self, batch: DeltaBatch) -> None:
+        # Changes that are applied already are skipped.
         last_seq = batch.first_seq + batch.count - 1
         if last_seq <= self.applied:
             # A duplicate: `touched` has later changes already, and must stay in order.

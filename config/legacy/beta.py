@@ -2,8 +2,11 @@
 
 v1beta3 is v1 with other names for volume limits and with SelectorSpread. v1beta2 has no
 multiPoint: its default lists are merged with the profile's and written out, multiPoint off. Every
-change is noted for the user (`Notes`). `has_limits`, `limits_by_default`: NodeVolumeLimits, which
-replaces several plugins for volume limits, is enabled already.
+change is noted for the user (`Notes`).
+
+NodeVolumeLimits replaces four plugins of v1beta2 and v1beta3 (`OLD_LIMITS`), and may be on a list
+only once. So `has_limits` says whether it is enabled at a point even without a plugin that becomes
+it: by default (`limits_by_default`), or by multiPoint (`limits_everywhere`).
 Upstream: pkg/scheduler/apis/config/v1beta2/{default_plugins,defaults}.go, v1beta3 alike.
 """
 
@@ -84,6 +87,7 @@ def _beta2_profile(
         point: _set_document(plugin_set) for point, plugin_set in sets.items() if plugin_set.enabled
     }
     plugins[MULTI_POINT] = {"disabled": [{"name": "*"}]}
+    # renaming.strategy: that of NodeResourcesFit, in place of score plugins; "" for none.
     args = BetaArgs(BETA2, renaming.strategy, notes, problems)
     configs = args.to_v1(profile.plugin_config or (), path)
     return _profile_document(profile.scheduler_name, plugins, configs)
@@ -96,7 +100,7 @@ def _beta3_profile(
     written_sets = (profile.plugins or Plugins()).sets()
     multi = written_sets[MULTI_POINT]
     limits_by_default = _has_limits(multi)
-    # Whether NodeVolumeLimits is on at every extension point that does not disable it.
+    # Whether NodeVolumeLimits is on at each extension point of its own that does not disable it.
     limits_everywhere = limits_by_default or bool(
         _enabled_names(multi) & {VOLUME_LIMITS, *OLD_LIMITS}
     )
@@ -118,6 +122,7 @@ def _beta3_profile(
 
 def _add_gained_points(sets: dict[str, PluginSet], path: str, notes: Notes) -> None:
     """Enable plugins at the extension points that they have gained since v1beta2."""
+    # older_point: the point at which v1beta2 runs the plugin already.
     for point, older_point, name in GAINED_POINTS:
         if name in _enabled_names(sets[older_point]) and name not in _enabled_names(sets[point]):
             enabled = [*(sets[point].enabled or ()), V1Plugin(name=name)]
@@ -126,7 +131,7 @@ def _add_gained_points(sets: dict[str, PluginSet], path: str, notes: Notes) -> N
 
 
 def _has_limits(plugin_set: PluginSet) -> bool:
-    """Whether a set leaves the default NodeVolumeLimits enabled."""
+    """Whether a set does not disable NodeVolumeLimits, which is enabled by default."""
     return not {plugin.name for plugin in plugin_set.disabled or ()} & {"*", VOLUME_LIMITS}
 
 

@@ -1,7 +1,9 @@
 """Translation of Policy v1 to KubeSchedulerConfiguration v1.
 
-The translation is that of kube-scheduler 1.16 to 1.22, with each plugin that existed then:
-SelectorSpreadPriority is SelectorSpread, EvenPodsSpread has no default constraints.
+The translation is that of kube-scheduler 1.16 to 1.22: SelectorSpreadPriority is the plugin
+SelectorSpread, which v1 has no more, and EvenPodsSpread has no default constraints. A Policy lists
+predicates (filters) and priorities (scores); `registry` has their plugins, and the texts for those
+that are dropped. STRATEGIES: priorities that are a scoring strategy of NodeResourcesFit.
 Upstream: pkg/scheduler/factory.go (createFromPolicy), framework/plugins/legacy_registry.go,
 apis/config/validation (ValidatePolicy).
 """
@@ -47,7 +49,7 @@ def translate_policy(
 
 
 class _Translation:
-    """Translate one Policy, and collect notes on that for the user, and problems.
+    """Translate one Policy; collect notes for the user and problems.
 
     custom: plugin arguments from those of the Policy. sets: plugins enabled so far, by point.
     """
@@ -174,6 +176,7 @@ class _Translation:
         self, priority: PriorityPolicy, name: str, earlier: Mapping[str, int], path: str
     ) -> None:
         """Check a weight. earlier: priority → weight of the entries before this one."""
+        # AVERAGED: priorities that may be listed several times, once for each label.
         where, weight = f"{path}.weight", priority.weight
         if not 0 < weight <= _MAX_WEIGHT:
             rule = "must be a positive number that fits into 32 bits"

@@ -227,7 +227,7 @@ def with_fixed(value: object) -> object:
 
 
 DURATIONS = ("fixed", "exponential", "lognormal", "weibull", "uniform", "empirical")
-"""Keys for the shape of a distribution, which has exactly one of them."""
+"""Keys of the distributions; a document has exactly one of them."""
 
 TaggedDuration = (
     Annotated[FixedDuration, Tag(tag("fixed"))]

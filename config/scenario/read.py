@@ -27,8 +27,8 @@ EXTENDS_MAX: Final = 10
 _TYPE_ERRORS: Final = frozenset(
     {"string_type", "dict_type", "list_type", "int_type", "model_type", "dataclass_type"}
 )
-"""Errors that a value is not of one type of a union. They are left out if another type of the union
-fits better: it has an error below the value."""
+"""Types of the error that a value is not of one type of a union. It is left out if there are errors
+below the value: then the value is meant for another type of the union."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,8 @@ class ScenarioFile:
     main: the file that was read first; it may extend others. named_files: path in the document,
     such as `fleet[0].trace` → file that it names, in the order of the calls of `existing_file`.
     copies: path in the document → copies in the folder of a run, which are read instead of the
-    files that the document names. original_names: copy → name of the original file.
+    files that the document names; several only for the manifests of a fleet. original_names:
+    copy → name of the original file.
     """
 
     scenario: Scenario
@@ -162,7 +163,7 @@ def _with_extended(
 
 def _file_problem(path: Path) -> str:
     """Return why a path is no file; empty if it is one."""
-    # Not by methods of Path, which raise OSError for a name that is longer than the system allows.
+    # Unlike these functions, methods of Path raise OSError for a name that is too long.
     if os.path.isfile(path):
         return ""
     return "is not a file" if os.path.exists(path) else "does not exist"
@@ -218,7 +219,7 @@ def _problems(
     above = {path[:length] for path in paths for length in range(len(path))}
     problem_at: dict[KeyPath, tuple[str, Problem]] = {}
     for each, path in zip(details, paths, strict=True):
-        # An error below this path belongs to a type of the union that fits better.
+        # The errors below this path belong to the type of the union that is meant.
         fits_worse = each["type"] in _TYPE_ERRORS and path in above
         if path in problem_at or fits_worse:
             continue

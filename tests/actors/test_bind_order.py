@@ -17,7 +17,7 @@ def arriving(*arrivals, owner="s", order=None):
 
     async def batch(at_s, epoch, number):
         await asyncio.sleep(at_s)
-        await order.turn(owner, epoch, number)
+        await order.wait_for_previous(owner, epoch, number)
         taken.append((number, round(asyncio.get_running_loop().time(), 3)))
 
     async def all_of_them():

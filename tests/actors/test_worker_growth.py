@@ -51,6 +51,7 @@ class Run:
         self.killed = []
         self.actors = {}
         self.refuses = None
+        self.room_failure = None
         self.loss = None
         self.is_lost = False
         monkeypatch.setattr(launch, "open_runtime", self.open)
@@ -71,6 +72,8 @@ class Run:
                 await kill(name)
 
         async def room():
+            if self.room_failure is not None and self.placed >= PODS_BEFORE:
+                raise self.room_failure
             grown_by = len(workers_of(self.actors)) - self.plan.settings.workers
             return self.room - grown_by if self.placed >= PODS_BEFORE else 0
 
@@ -139,6 +142,16 @@ def test_a_run_whose_number_of_workers_is_given_does_not_grow(monkeypatch, worke
 
     assert len(workers_of(run.actors)) == workers
     assert run.killed == []
+
+
+def test_a_run_continues_if_the_room_for_workers_cannot_be_read(monkeypatch):
+    run = Run(monkeypatch, 2, 5, 3)
+    run.room_failure = ActorLostError("the journal's folder cannot be written")
+
+    outcome = run.outcome()
+
+    assert len(outcome.placements) + len(outcome.pending) == PODS
+    assert len(workers_of(run.actors)) == 2
 
 
 @pytest.mark.parametrize(
