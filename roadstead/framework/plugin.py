@@ -4,13 +4,13 @@ Upstream: staging/src/k8s.io/kube-scheduler/framework/interface.go (1.34). The d
 answers for all rows of a table in one call, and declares what its answers depend on, so that a
 scheduler knows which answers a placement may have changed. PreFilter and PreScore read all nodes
 and write to the CycleState the data that Filter and Score need (the prepared data); Filter and
-Score are called for some rows. The *state* in the arguments is the CycleState; a plugin's *own*
-state is data outside the table that it keeps from pod to pod.
+Score receive a table of some of the nodes. The *state* in the arguments is the CycleState; a
+plugin's *own* state is data outside the table that it keeps from pod to pod.
 
     PreFilter    pre_filter(state, pod, table), with_pods_moved(prepared, pod, row, moves)
-    Filter       filter(state, pod, rows)
+    Filter       filter(state, pod, table)
     PreScore     pre_score(state, pod, table, feasible)
-    Score        score(state, pod, rows)
+    Score        score(state, pod, table)
     Normalize    normalize(state, pod, raw, extremes)
 """
 
@@ -79,7 +79,7 @@ class Handle:
 
     classes: the pod classes of this process.
     waiting: the pods that wait for Permit in this process; records decisions about them.
-    members: how many pods of each gang exist, in the process that counts them.
+    members: how many pods of each gang exist (counted by the queue only) and are bound.
     gates: feature gates of dynamic resource allocation.
     storage: current claims and volumes in this process; initially those of `cluster`.
     """
@@ -187,8 +187,8 @@ class Plugin(ABC):
     """Set on a user's plugin, whose failures are caught; see `roadstead.framework.guarded`."""
     shares_by_shape: ClassVar[bool] = False
     """Whether pods that differ only in the amounts of their requests (pods of one shape,
-    `PodClass.shape`) get equal answers, which are then computed once. Only Filter and Score of a
-    plugin that reads ROW may depend on the amounts, too. Not inherited: each class declares it.
+    `PodClass.shape`) get equal answers, which are then computed once. The exception is a plugin
+    that reads ROW: its Filter and Score may depend on the amounts. Not inherited.
     """
 
     binds_volumes: ClassVar[bool] = False
@@ -216,8 +216,8 @@ class Plugin(ABC):
     def prefilter_state_version(self, pod: PodClass) -> Hashable:
         """Return the part of `state_version` that PreFilter and the other extension points read.
 
-        The part that only Filter reads is left out, if Filter is called for each pod in any case
-        (`FilterPlugin.runs_per_pod`); for all other pods return `state_version`.
+        If Filter is called for each pod in any case (`FilterPlugin.runs_per_pod`), leave out the
+        part that only Filter reads; else return `state_version`.
         """
         return self.state_version(pod)
 
@@ -226,15 +226,15 @@ class Plugin(ABC):
 
         Pods whose facts differ only in the names of their claims would each be a class. The facts
         with the returned claims, and without `claims_as` (the pod's own UID and name), are a
-        *substitute* (`Profile.substitute`): facts that many pods share and that are evaluated once
-        in their place. In the current state, plugins must answer as for the pod itself, except
-        where answers name the pod or its claims. Not called in profiles with users' plugins, which
-        may read what a substitute leaves out.
+        *substitute* (`Profile.substitute`). Many pods share it; it is evaluated once for all of
+        them. As long as no plugin's own state changes, plugins must answer for it as for the pod,
+        except where answers name the pod or its claims. Not called in profiles with users'
+        plugins, which may read what a substitute leaves out.
         """
         return None
 
     def substitutes_for(self, substitute: PodFacts, pod: PodFacts) -> bool:
-        """Whether facts that were a pod's substitute still get the pod's answers."""
+        """Whether a pod's earlier substitute still gets the pod's answers, in the present state."""
         return False
 
     def effect(self, placed: PodClass) -> Effect:
@@ -317,9 +317,9 @@ class FilterPlugin(Plugin):
     def runs_per_pod(self, pod: PodClass) -> bool:
         """Whether Filter is called for each pod of a class, not once for all of them.
 
-        True if Filter reads state outside the table that each placement of such a pod changes, as
-        the allocated devices. Otherwise the answers of one call hold for all pods of the class
-        while the rows and `state_version` stay equal.
+        True if Filter reads state outside the table that each placement of such a pod changes, for
+        example which devices are allocated. Otherwise the answers of one call hold for all pods of
+        the class while the rows and `state_version` stay equal.
         """
         return False
 
@@ -443,7 +443,7 @@ class PreBindPlugin(Plugin):
 class BindPlugin(Plugin):
     @abstractmethod
     def bind(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> Status:
-        """Return Skip to call the next bind plugin, or Success to send the pod to the binder."""
+        """Return Skip to call the next bind plugin, or Success: then the binder binds the pod."""
 
 
 class PostBindPlugin(Plugin):
