@@ -76,7 +76,7 @@ class LeanNode(Node):  # type: ignore[misc]
         """Skip the API server, which serves the dashboard and jobs over HTTP."""
 
     def start_raylet(self, *args: object, **options: object) -> None:
-        """Start the raylet, which reads the ports of its agents from files before it goes on."""
+        """Start the raylet, which reads the ports of its agents from files before it continues."""
         for name in AGENT_PORTS:
             ray._raylet.persist_port(self._session_dir, self._node_id, name, NO_PORT)
         super().start_raylet(*args, **options)

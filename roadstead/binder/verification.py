@@ -15,7 +15,8 @@ inputs (versions of the nodes' facts and of the plugins' own state), and no pod 
 that it may depend on (`framework.validity`).
 
 A pod with device claims may be evaluated by a substitute: a class with equal answers that pods with
-differently named claims share (`Profile.substitute`).
+differently named claims share (`Profile.substitute`). In a batch DynamicResources' Filter is not
+called for it: binding its claims checks more (docs/decisions/0061).
 """
 
 from __future__ import annotations
